@@ -159,7 +159,7 @@ def main() -> None:
         found = np.array(rows)
         to_whole = float((found * without).sum(axis=1).mean())
         longest, shortest = np.mean(of_parts[way], axis=0)
-        error = count_triplets(found, grouping).error
+        error = count_triplets(found, grouping).together.error
         print(f"| {way} | {error:.1%} | {to_whole:.3f} | {longest:.3f} | {shortest:.3f} |")
 
 

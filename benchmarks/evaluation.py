@@ -52,7 +52,7 @@ def main() -> None:
     print("| --- | --- | --- | --- |")
     row(
         f"{grouping.n_triplets:,} triplets counted",
-        lambda: f"{count_triplets(methods[0], grouping).error:.1%} broken",
+        lambda: f"{count_triplets(methods[0], grouping).together.error:.1%} broken",
     )
     row(
         "shared errors of two methods",

@@ -20,7 +20,8 @@ def unit_vectors(vectors: np.ndarray) -> np.ndarray:
     peak = np.abs(vectors).max(axis=1, keepdims=True, initial=0)  # keeps the squares in range
     scaled = vectors / np.where(peak > 0, peak, 1)
     length = np.linalg.norm(scaled, axis=1, keepdims=True)
-    return scaled / np.where(length > 0, length, 1)
+    scaled /= np.where(length > 0, length, 1)
+    return scaled
 
 
 @dataclass(frozen=True)

@@ -43,10 +43,11 @@ class SettingsError(NeuralvizError, ValueError):
     """A setting is invalid, such as a learning rate of 0; also a `ValueError`."""
 
 
-def check_choice(kind: str, name: str, choices: Collection[str]) -> None:
-    """Raise `SettingsError` for a name that is not one of the choices."""
+def check_choice(kind: str, name: object, choices: Collection[str]) -> None:
+    """Raise `SettingsError` unless the name of a ``kind`` of thing is among the choices."""
     if name not in choices:
-        raise SettingsError(f"Unknown {kind} “{name[:40]}”. Choose from: {', '.join(choices)}.")
+        known = ", ".join(choices)
+        raise SettingsError(f"Unknown {kind} “{str(name)[:40]}”. Choose from: {known}.")
 
 
 class ModelError(NeuralvizError):

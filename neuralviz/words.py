@@ -90,14 +90,16 @@ def search_terms(query: str) -> tuple[str, ...]:
     return tuple(quoted or word for quoted, word in _TERMS.findall(folded))
 
 
-def short_repr(value: Any) -> str:
-    """A one-line ``__repr__`` for dataclasses: shapes of arrays, long values cut short, no None."""
-    parts = []
-    for entry in dataclasses.fields(value):
-        content = getattr(value, entry.name)
-        if entry.repr and content is not None:
-            parts.append(f"{entry.name}={_shorten_value(content)}")
-    return f"{type(value).__name__}({', '.join(parts)})"
+class ShortRepr:
+    """A one-line ``repr`` for dataclasses: shapes of arrays, long values cut short, no None."""
+
+    def __repr__(self) -> str:
+        parts = []
+        for entry in dataclasses.fields(self):  # type: ignore[arg-type]
+            content = getattr(self, entry.name)
+            if content is not None:
+                parts.append(f"{entry.name}={_shorten_value(content)}")
+        return f"{type(self).__name__}({', '.join(parts)})"
 
 
 def _shorten_value(value: Any) -> str:

@@ -24,7 +24,7 @@ from neuralviz.cli.console import (
     stop,
 )
 from neuralviz.errors import NeuralvizError
-from neuralviz.evaluation.bootstrap import bootstrap_spearman, interval, seem_reversed
+from neuralviz.evaluation.bootstrap import bootstrap, interval, seem_reversed
 from neuralviz.evaluation.correlation import REVERSE, correlate
 from neuralviz.evaluation.ladder_results import (
     DEFAULT_SEED,
@@ -113,12 +113,12 @@ def train_similarity(
         epochs,
     )
     line, roles = options.header_line(header, no_header), options.split_roles(role)
-    given = [
+    held_out = [
         None if path is None else read_pairs(Source.from_path(path, line), roles)
         for path in (dev, test)
     ]
     all_pairs = read_pairs(Source.from_path(pairs, line), roles)
-    split = similarity.split_pairs(all_pairs, *given)
+    split = similarity.split_pairs(all_pairs, *held_out)
     check_different(split.train.scores, "train")  # before a model is loaded
     print_notes(split.notes)
     print_message(
@@ -129,7 +129,7 @@ def train_similarity(
     with status(f"Loading “{model}” …"):
         poolings = evaluation.model_poolings(shared_text_model(frozen.id))
     settings = replace(settings, pooling=pooling or poolings[0])  # type: ignore[arg-type]
-    ladder, is_stopped = run_task(ClimbLadder(frozen, all_pairs, settings, *given))
+    ladder, is_stopped = run_task(ClimbLadder(frozen, all_pairs, settings, *held_out))
     if ladder.test is not None:
         print_notes([note for note in ladder.test.notes if note not in split.notes])
     if ladder.baselines:
@@ -244,8 +244,8 @@ def _compare(predicted: np.ndarray, pairs: ScoredPairs) -> None:
         f"Spearman with the scores of the table: {number(agreement, '.3f')}. "
         "Pairs that the model was trained on make it higher than it is on new ones."
     )
-    resampled = bootstrap_spearman(predicted, pairs.scores, cluster=pairs.numbers)
-    if len(resampled) and seem_reversed([interval(resampled)]):
+    drawn = bootstrap(predicted, pairs.scores, ["spearman"], cluster=pairs.numbers)
+    if drawn and seem_reversed([interval(drawn["spearman"])]):
         print_message(f"It is clearly below chance (0). {REVERSE}")
 
 

@@ -38,7 +38,7 @@ from neuralviz.errors import (
 from neuralviz.models import TextModel, tokenize
 from neuralviz.models.language_model import check_model
 from neuralviz.models.tokens import check_several, check_texts, encode_texts, to_utf8
-from neuralviz.words import name_texts, short_repr
+from neuralviz.words import ShortRepr, name_texts
 
 if TYPE_CHECKING:
     from mteb.models.model_meta import ModelMeta
@@ -56,17 +56,16 @@ CHOICES: dict[str, tuple[str | None, ...]] = {
     "task": ("query", "document", None),  # what texts are for
     "output_value": ("sentence_embedding",),
 }
+Embedded = tuple[np.ndarray, np.ndarray]  # [text, dim] vectors, [text, 2] losses
 _Encode = TypeVar("_Encode", bound=Callable[..., Any])
 MOST_TEXTS = 1000  # that are checked
 MOST_CHARACTERS = 2000  # of each
 _VOICING = "\u3099\u309a"  # marks that make another Japanese syllable
 
 
-@dataclass(frozen=True, eq=False)
-class EmbeddedBatch:
+@dataclass(frozen=True, eq=False, repr=False)
+class EmbeddedBatch(ShortRepr):
     """Vectors of some of the texts, with their losses of micro-tuning."""
-
-    __repr__ = short_repr
 
     positions: np.ndarray  # [text] places among all texts, from 0
     vectors: np.ndarray  # [text, dim] float32
@@ -138,10 +137,8 @@ class Embedder(ABC):
         """The concatenated embedders; for a single embedder, itself."""
         return (self,)
 
-    def combine(
-        self, vectors: Sequence[np.ndarray], losses: Sequence[np.ndarray]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """[text, dim] vectors, and [text, 2] losses, from those of the `parts`."""
+    def combine(self, vectors: Sequence[np.ndarray], losses: Sequence[np.ndarray]) -> Embedded:
+        """Vectors and losses from those of the `parts`."""
         return vectors[0], losses[0]
 
     def token_ids(self, texts: Sequence[str]) -> list[tuple[int | None, ...]]:
@@ -153,8 +150,8 @@ class Embedder(ABC):
         """What `_embed` takes for each text; none is blank."""
 
     @abstractmethod
-    def _embed(self, read: Sequence[Any], should_stop: ShouldStop) -> tuple[np.ndarray, np.ndarray]:
-        """[text, dim] vectors and [text, 2] losses; polls ``should_stop`` every second."""
+    def _embed(self, read: Sequence[Any], should_stop: ShouldStop) -> Embedded:
+        """Vectors and losses; polls ``should_stop`` every second."""
 
     def _length(self, read: Any) -> int:
         return len(read)
@@ -610,7 +607,8 @@ def describe_unread(embedder: Embedder, texts: Sequence[str], n_texts: int = 0) 
     texts with equal tokens. Only the first 1,000 of ``n_texts`` texts are checked.
     """
     n_texts = n_texts or len(texts)
-    beginnings = [text[:MOST_CHARACTERS] for text in islice(texts, MOST_TEXTS)]
+    checked = dict(enumerate(islice(texts, MOST_TEXTS)))
+    beginnings = [text[:MOST_CHARACTERS] for text in checked.values()]
     sentences: dict[str, None] = {}
     for part in embedder.parts:
         tokens = part.token_ids(beginnings)
@@ -624,7 +622,10 @@ def describe_unread(embedder: Embedder, texts: Sequence[str], n_texts: int = 0) 
                 f"At least half of the words of {name_texts(unknown)} are unknown to the model, "
                 "so similarities to such texts mean nothing. Use a model that knows the language."
             ] = None
-        groups = _find_equal(beginnings, tokens)
+        groups = _find_equal(checked, tokens)
+        alike = {place: checked[place] for group in groups for place in group}
+        if any(len(text) > MOST_CHARACTERS for text in alike.values()):
+            groups = _find_equal(alike, part.token_ids(list(alike.values())))
         if groups:
             sentences[
                 f"The model reads the same tokens in {name_texts(groups[0])}, although they "
@@ -642,10 +643,12 @@ def _is_mostly_unknown(text: str, ids: Sequence[int | None]) -> bool:
     return n_unknown > 0 and (n_unknown == len(ids) or 2 * (n_unknown - n_symbols) >= n_words > 0)
 
 
-def _find_equal(texts: Sequence[str], tokens: Sequence[tuple[int | None, ...]]) -> list[list[int]]:
+def _find_equal(
+    texts: Mapping[int, str], tokens: Sequence[tuple[int | None, ...]]
+) -> list[list[int]]:
     """Places of the first of the texts that differ although their tokens are equal, by tokens."""
     groups: dict[tuple[int | None, ...], dict[str, int]] = defaultdict(dict)
-    for place, (text, ids) in enumerate(zip(texts, tokens, strict=False)):  # or no tokens
+    for (place, text), ids in zip(texts.items(), tokens, strict=False):  # or no tokens
         groups[ids].setdefault(text, place)
     equal = []
     for group in groups.values():
@@ -693,9 +696,7 @@ class ConcatenatedEmbedder(Embedder):
     def depends_on(self) -> Mapping[str, Any]:
         return {"method": "concatenated", "parts": [part.depends_on for part in self.parts]}
 
-    def combine(
-        self, vectors: Sequence[np.ndarray], losses: Sequence[np.ndarray]
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def combine(self, vectors: Sequence[np.ndarray], losses: Sequence[np.ndarray]) -> Embedded:
         """[text, dim] vectors, and [text, 2] losses, of a part whose loss rose if any did."""
         worst = missing_losses(len(vectors[0]))
         for loss in losses:
@@ -715,9 +716,7 @@ class ConcatenatedEmbedder(Embedder):
     def _length(self, read: tuple[Any, ...]) -> int:
         return max(part._length(text) for part, text in zip(self.parts, read, strict=True))
 
-    def _embed(
-        self, read: Sequence[tuple[Any, ...]], should_stop: ShouldStop
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _embed(self, read: Sequence[tuple[Any, ...]], should_stop: ShouldStop) -> Embedded:
         pairs = zip(self.parts, zip(*read, strict=True), strict=True)
         embedded = [part._embed(texts, should_stop) for part, texts in pairs]
         return self.combine(*zip(*embedded, strict=True))

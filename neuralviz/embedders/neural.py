@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch.func import functional_call
 
-from neuralviz.embedders.base import ModelEmbedder, missing_losses
+from neuralviz.embedders.base import Embedded, ModelEmbedder, missing_losses
 from neuralviz.errors import SettingsError
 from neuralviz.layers.states import make_pooling, pool_texts
 from neuralviz.micro_tuning.events import neural_embeddings
@@ -73,9 +73,7 @@ class NeuralEmbedder(_LearningEmbedder):
     def depends_on(self) -> Mapping[str, Any]:
         return {"method": "neural", **self.depends_on_model, "tuning": tuning_key(self.settings)}
 
-    def _embed(
-        self, read: Sequence[TokenizedText], should_stop: ShouldStop
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _embed(self, read: Sequence[TokenizedText], should_stop: ShouldStop) -> Embedded:
         learn_texts = learn if self._shared is None else self._shared.learn
         result = learn_texts(self.model, read, self.settings, should_stop)
         return result.embeddings, end_losses(result)
@@ -184,9 +182,7 @@ class GradientEmbedder(_LearningEmbedder):
             "revision": REVISION,
         }
 
-    def _embed(
-        self, read: Sequence[TokenizedText], should_stop: ShouldStop
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _embed(self, read: Sequence[TokenizedText], should_stop: ShouldStop) -> Embedded:
         gradients = loss_gradients(self.model, read, self.settings, should_stop)
         downhill = neural_embeddings(tuple(-layer for layer in gradients))
         return downhill, missing_losses(len(read))
@@ -242,9 +238,7 @@ class TunedOutputEmbedder(_LearningEmbedder):
             "tuning": tuning_key(self.settings),
         }
 
-    def _embed(
-        self, read: Sequence[TokenizedText], should_stop: ShouldStop
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _embed(self, read: Sequence[TokenizedText], should_stop: ShouldStop) -> Embedded:
         result = learn(self.model, read, self.settings, should_stop)
         return self._outputs(result, should_stop), end_losses(result)
 

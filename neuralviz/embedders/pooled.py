@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import torch
 
-from neuralviz.embedders.base import ModelEmbedder, missing_losses
+from neuralviz.embedders.base import Embedded, ModelEmbedder, missing_losses
 from neuralviz.layers.sbert_wk import part_pooling
 from neuralviz.layers.settings import check_layer_numbers, check_sbert_wk
 from neuralviz.layers.states import make_pooling, pool_texts
@@ -31,9 +31,7 @@ class _StatesEmbedder(ModelEmbedder):
     def dim(self) -> int:
         return self.model.d_model
 
-    def _embed(
-        self, read: Sequence[TokenizedText], should_stop: ShouldStop
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _embed(self, read: Sequence[TokenizedText], should_stop: ShouldStop) -> Embedded:
         (vectors,) = pool_texts(self.model, read, [self.pooling], should_stop=should_stop)
         return vectors, missing_losses(len(read))
 
@@ -122,9 +120,7 @@ class LayerwiseEmbedder(ModelEmbedder):
         vectors *= np.float32(math.sqrt(self.n_layers))
         return vectors.reshape(len(vectors), self.n_layers, self.model.d_model)
 
-    def _embed(
-        self, read: Sequence[TokenizedText], should_stop: ShouldStop
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _embed(self, read: Sequence[TokenizedText], should_stop: ShouldStop) -> Embedded:
         (vectors,) = pool_texts(self.model, read, [self._pooling], should_stop=should_stop)
         by_layer = vectors.reshape(len(vectors), self.n_layers, self.model.d_model)
         length = np.linalg.norm(by_layer.astype(np.float64), axis=2, keepdims=True)

@@ -10,7 +10,6 @@ import numpy as np
 
 from neuralviz.evaluation.bootstrap import (
     bootstrap,
-    bootstrap_spearman,
     interval,
     paired_interval,
     seem_reversed,
@@ -76,7 +75,7 @@ def interval_of_difference(
 ) -> tuple[float, float] | None:
     """95% interval of the difference on the same resamples; None with too few pairs."""
     drawn = [resample(measured, coefficient) for measured in (first, second)]
-    return paired_interval(*drawn) if all(map(len, drawn)) else None
+    return paired_interval(*drawn)
 
 
 def reversed_median(
@@ -101,8 +100,6 @@ def reversed_median(
 @lru_cache(maxsize=64)  # pages draw the same results again and again
 def resample(measured: MeasuredPooling, coefficient: str) -> np.ndarray:
     """[resample] coefficients; empty with too few pairs."""
-    if coefficient == "spearman":
-        return bootstrap_spearman(measured.cosines, measured.scores, cluster=measured.numbers)
-    return bootstrap(measured.cosines, measured.scores, cluster=measured.numbers).get(
-        coefficient, _NOTHING
-    )
+    cosines, scores = measured.cosines, measured.scores
+    drawn = bootstrap(cosines, scores, [coefficient], cluster=measured.numbers)
+    return drawn.get(coefficient, _NOTHING)

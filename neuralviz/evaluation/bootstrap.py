@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import numpy as np
 import scipy  # its parts are loaded when they are first used
 
-from neuralviz.errors import Stopped, never
+from neuralviz.errors import check_stop, never
 from neuralviz.evaluation.broken import TIE
 from neuralviz.evaluation.correlation import (
     COEFFICIENTS,
@@ -17,7 +17,7 @@ from neuralviz.evaluation.correlation import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -69,8 +69,7 @@ def draw_resamples(
     for first in range(0, resamples, at_once):
         counts = np.empty((min(at_once, resamples - first), n))
         for row in counts:
-            if should_stop():
-                raise Stopped
+            check_stop(should_stop)
             drawn = draw.integers(n_clusters, size=n_clusters)
             row[:] = np.bincount(drawn, minlength=n_clusters)[cluster]
         yield counts
@@ -82,60 +81,37 @@ def seem_reversed(bounds: Iterable[tuple[float, float] | None]) -> bool:
     return all(low <= 0 for low, _ in defined) and any(high < 0 for _, high in defined)
 
 
+class Drawing(TypedDict, total=False):
+    """How things are drawn, as in `draw_resamples`."""
+
+    resamples: int
+    seed: int
+    cluster: np.ndarray | None
+    should_stop: ShouldStop
+
+
 def bootstrap(
     products: ArrayLike,
     scores: ArrayLike,
-    *,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-    cluster: np.ndarray | None = None,
-    should_stop: ShouldStop = never,
+    coefficients: Sequence[str] = COEFFICIENTS,
+    **drawing: Unpack[Drawing],
 ) -> dict[str, np.ndarray]:
     """[resample] values by coefficient, as `correlate`; empty if undefined or too few resamples."""
     x, y = (np.asarray(values, dtype=np.float64) for values in (products, scores))
     if why_undefined(x, y):
         return {}
     drawn = [
-        correlate_resamples(x, y, counts)
-        for counts in draw_resamples(
-            len(x), resamples, seed, cluster=cluster, should_stop=should_stop
-        )
+        correlate_resamples(x, y, counts, coefficients)
+        for counts in draw_resamples(len(x), **drawing)
     ]
-    return dict(zip(COEFFICIENTS, np.concatenate(drawn).T, strict=True)) if drawn else {}
-
-
-def bootstrap_spearman(
-    products: ArrayLike,
-    scores: ArrayLike,
-    *,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-    cluster: np.ndarray | None = None,
-    should_stop: ShouldStop = never,
-) -> np.ndarray:
-    """[resample] Spearman's alone, as in `bootstrap` but faster; NaN for a constant resample."""
-    x, y = (np.asarray(values, dtype=np.float64) for values in (products, scores))
-    drawn = [np.zeros(0)]
-    if why_undefined(x, y):
-        return drawn[0]
-    for counts in draw_resamples(len(x), resamples, seed, cluster=cluster, should_stop=should_stop):
-        of_x, of_y = _Ties(x, counts), _Ties(y, counts)
-        with np.errstate(divide="ignore", invalid="ignore"):  # where all are equal
-            coefficients = _pearson(of_x.ranks, of_y.ranks, counts)
-        coefficients[of_x.constant | of_y.constant] = np.nan
-        drawn.append(coefficients)
-    return np.concatenate(drawn)
+    return dict(zip(coefficients, np.concatenate(drawn).T, strict=True)) if drawn else {}
 
 
 def bootstrap_pairs(
     products: np.ndarray,
     is_similar: np.ndarray,
     is_dissimilar: np.ndarray,
-    *,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-    cluster: np.ndarray | None = None,
-    should_stop: ShouldStop = never,
+    **drawing: Unpack[Drawing],
 ) -> np.ndarray:
     """[resample] share, 0 … 1, of broken comparisons (Eq. 4); NaN where a kind is not drawn."""
     similar = np.flatnonzero(is_similar)
@@ -143,9 +119,7 @@ def bootstrap_pairs(
     dissimilar = dissimilar[np.argsort(products[dissimilar], kind="stable")]
     not_above = np.searchsorted(products[dissimilar], products[similar] - TIE, "right")
     drawn = [np.zeros(0)]
-    for counts in draw_resamples(
-        len(products), resamples, seed, cluster=cluster, should_stop=should_stop
-    ):
+    for counts in draw_resamples(len(products), **drawing):
         n_similar, n_dissimilar = counts[:, similar], counts[:, dissimilar]
         before = np.pad(n_dissimilar.cumsum(axis=1), ((0, 0), (1, 0)))
         broken = (n_similar * (before[:, -1:] - before[:, not_above])).sum(axis=1)
@@ -153,22 +127,10 @@ def bootstrap_pairs(
     return np.concatenate(drawn)
 
 
-def bootstrap_share(
-    wrong: np.ndarray,
-    total: np.ndarray,
-    *,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-    cluster: np.ndarray | None = None,
-    should_stop: ShouldStop = never,
-) -> np.ndarray:
+def bootstrap_share(wrong: np.ndarray, total: np.ndarray, **drawing: Unpack[Drawing]) -> np.ndarray:
     """[resample] sum of ``wrong`` over that of ``total``, both [thing]; empty for few things."""
-    drawn = [
-        _ratio(counts @ wrong, counts @ total)
-        for counts in draw_resamples(
-            len(total), resamples, seed, cluster=cluster, should_stop=should_stop
-        )
-    ]
+    blocks = draw_resamples(len(total), **drawing)
+    drawn = [_ratio(counts @ wrong, counts @ total) for counts in blocks]
     return np.concatenate([np.zeros(0), *drawn])
 
 
@@ -176,20 +138,25 @@ def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
     return np.divide(part, whole, out=np.full(len(whole), np.nan), where=whole > 0)
 
 
-def correlate_resamples(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:
+def correlate_resamples(
+    x: np.ndarray, y: np.ndarray, counts: np.ndarray, coefficients: Sequence[str] = COEFFICIENTS
+) -> np.ndarray:
     """[resample, coefficient] of pairs that count [resample, pair] times; NaN if constant."""
     n = counts.sum(axis=1)
     of_x, of_y = _Ties(x, counts), _Ties(y, counts)
-    fewest = np.minimum(of_x.n_values, of_y.n_values)
-    ordered = _ordered(x, y, counts)
+    correlated = {"spearman": (of_x.ranks, of_y.ranks), "pearson": (x, y)}
     with np.errstate(divide="ignore", invalid="ignore"):  # where all are equal
         by_name = {
-            "spearman": _pearson(of_x.ranks, of_y.ranks, counts),
-            "kendall_b": ordered / np.sqrt(of_x.untied * of_y.untied),
-            "kendall_c": 2 * ordered * fewest / (n**2 * (fewest - 1)),
-            "pearson": _pearson(x, y, counts),
+            name: _pearson(*values, counts)
+            for name, values in correlated.items()
+            if name in coefficients
         }
-    result = np.stack([by_name[name] for name in COEFFICIENTS], axis=1)
+        if not {"kendall_b", "kendall_c"}.isdisjoint(coefficients):  # these take much longer
+            ordered = _ordered(x, y, counts)
+            fewest = np.minimum(of_x.n_values, of_y.n_values)
+            by_name["kendall_b"] = ordered / np.sqrt(of_x.untied * of_y.untied)
+            by_name["kendall_c"] = 2 * ordered * fewest / (n**2 * (fewest - 1))
+    result = np.stack([by_name[name] for name in coefficients], axis=1)
     result[of_x.constant | of_y.constant] = np.nan
     return result
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.errors import NeuralvizError, Stopped, never
+from neuralviz.arrays import unit_vectors
+from neuralviz.errors import NeuralvizError, check_stop, never
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -52,8 +53,8 @@ class Overlap:
 
 
 def count_pairs(similar: ArrayLike, dissimilar: ArrayLike) -> BrokenCount:
-    """Comparisons of [pair] products that are broken (Eq. 4); NeuralvizError if none or NaN."""
-    alike, unlike = _two_kinds(similar, dissimilar)
+    """Comparisons of [pair] products, at least one of each kind, that are broken (Eq. 4)."""
+    alike, unlike = (np.asarray(kind, dtype=np.float64) for kind in (similar, dissimilar))
     ordered = np.sort(unlike)
     return BrokenCount(
         wrong=count_above(ordered, alike - TIE),
@@ -65,40 +66,32 @@ def count_pairs(similar: ArrayLike, dissimilar: ArrayLike) -> BrokenCount:
 
 
 def shared_pairs(
-    similar: Sequence[ArrayLike],
-    dissimilar: Sequence[ArrayLike],
+    similar: Sequence[np.ndarray],
+    dissimilar: Sequence[np.ndarray],
     *,
     max_compared: int = MAX_COMPARED,
     should_stop: ShouldStop = never,
     block: int = BLOCK,
 ) -> Overlap:
     """Comparisons that two methods both break (Eq. 3); NeuralvizError if over ``max_compared``."""
-    kinds_of = [_two_kinds(*kinds) for kinds in zip(similar, dissimilar, strict=True)]
-    alike, unlike = (
-        np.stack([similar_products for similar_products, _ in kinds_of]),
-        np.stack([dissimilar_products for _, dissimilar_products in kinds_of]),
-    )
+    alike, unlike = np.stack(similar), np.stack(dissimilar)
     total = alike.shape[1] * unlike.shape[1]
     check_compared(total, "comparisons of pairs", max_compared)
-    shared = np.zeros((len(kinds_of), len(kinds_of)), dtype=np.int64)
+    shared = np.zeros((len(alike), len(alike)), dtype=np.int64)
     add_shared(shared, alike, unlike, block, should_stop)
     return Overlap(shared, total)
 
 
 def unit_rows(vectors: ArrayLike) -> np.ndarray:
     """[text, dim] float64 of length 1, zeros unchanged; NeuralvizError if one is not finite."""
-    rows = np.array(vectors, dtype=np.float64)
+    rows = np.asarray(vectors, dtype=np.float64)
     if not np.isfinite(rows).all():
         broken = int((~np.isfinite(rows)).any(axis=1).sum())
         raise NeuralvizError(
             f"{broken:,} of {len(rows):,} embeddings contain infinite or NaN values. Choose "
             "another model or method."
         )
-    peak = np.abs(rows).max(axis=1, keepdims=True, initial=0)
-    rows /= np.where(peak > 0, peak, 1)
-    length = np.linalg.norm(rows, axis=1, keepdims=True)
-    rows /= np.where(length > 0, length, 1)
-    return rows
+    return unit_vectors(rows)
 
 
 def count_above(ordered: np.ndarray, bounds: np.ndarray, *, or_equal: bool = False) -> int:
@@ -118,8 +111,7 @@ def add_shared(
     n_methods, n_unlike = unlike.shape
     at_once = max(1, block // max(1, n_methods * n_unlike))
     for start in range(0, alike.shape[1] if n_unlike else 0, at_once):
-        if should_stop():
-            raise Stopped
+        check_stop(should_stop)
         alike_block = alike[:, start : start + at_once]
         broken = unlike[:, None, :] > alike_block[:, :, None] - TIE
         for first in range(n_methods):
@@ -127,20 +119,6 @@ def add_shared(
                 n_broken = int(np.count_nonzero(broken[first] & broken[second]))
                 shared[first, second] += n_broken
                 shared[second, first] += n_broken * (first != second)
-
-
-def _two_kinds(similar: ArrayLike, dissimilar: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    alike, unlike = (np.asarray(products, dtype=np.float64) for products in (similar, dissimilar))
-    if not len(alike) or not len(unlike):
-        missing = "similar" if not len(alike) else "dissimilar"
-        raise NeuralvizError(
-            f"The data set has no {missing} pairs. Both similar and dissimilar pairs are needed."
-        )
-    if not (np.isfinite(alike).all() and np.isfinite(unlike).all()):
-        raise NeuralvizError(
-            "Some cosine similarities are infinite or NaN. Choose another model or method."
-        )
-    return alike, unlike
 
 
 def check_compared(total: int, relations: str, limit: int) -> None:

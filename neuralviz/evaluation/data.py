@@ -223,11 +223,6 @@ class LabelledData(DataSet):
     labels: tuple[str, ...]
     kind: ClassVar[Kind] = "labels"
 
-    @property
-    def question(self) -> str:
-        """What a probe is asked, to end a sentence with; empty if the column says it."""
-        return ""
-
     def describe(self) -> str:
         return f"{many(len(self.rows), 'text')} with {many(len(set(self.labels)), 'label')}"
 

@@ -188,11 +188,8 @@ def _measure(values: np.ndarray, pairs: ScoredPairs) -> tuple[MeasuredPooling, .
 
 
 def _cosines(features: PairFeatures) -> np.ndarray:
-    """[pair, layer], the same on every machine; ModelError if one is not finite."""
-    cosines: np.ndarray = np.round(features.cosines.astype(float), DIGITS)
-    if not np.isfinite(cosines).all():
-        raise ModelError("The model's features are infinite or NaN. Choose another model.")
-    return cosines
+    """[pair, layer], the same on every machine."""
+    return np.round(features.cosines.astype(float), DIGITS)
 
 
 def _features(

@@ -25,7 +25,7 @@ from neuralviz.training.similarity.settings import (
     SimilarityEpoch,
     SimilaritySettings,
 )
-from neuralviz.words import short_repr
+from neuralviz.words import ShortRepr
 
 if TYPE_CHECKING:
     from neuralviz.layers.settings import PoolingName
@@ -68,11 +68,9 @@ class LadderSettings:
 # --- events ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class LayerCosines:
+@dataclass(frozen=True, eq=False, repr=False)
+class LayerCosines(ShortRepr):
     """How the cosines at the layers follow people's scores (FREEZE, Figure 1)."""
-
-    __repr__ = short_repr
 
     pooling: str
     layers: tuple[MeasuredPooling, ...]
@@ -88,10 +86,8 @@ class FeatureProgress:
     source: str
 
 
-@dataclass(frozen=True, eq=False)
-class TestPairs:
-    __repr__ = short_repr
-
+@dataclass(frozen=True, eq=False, repr=False)
+class TestPairs(ShortRepr):
     __test__ = False  # no test, though it is called so
 
     sentences1: tuple[str, ...]
@@ -104,27 +100,23 @@ class TestPairs:
     fingerprint: str  # of the frozen model
 
 
-@dataclass(frozen=True, eq=False)
-class Baseline:
+@dataclass(frozen=True, eq=False, repr=False)
+class Baseline(ShortRepr):
     """One of `BASELINES`, to compare the rungs with, on the test pairs."""
-
-    __repr__ = short_repr
 
     name: str
     dev: float  # Spearman on the dev pairs
     measured: MeasuredPooling  # its cosines, or scores on people's scale
 
 
-@dataclass(frozen=True, eq=False)
-class RungEvent:
-    __repr__ = short_repr
-
+@dataclass(frozen=True, eq=False, repr=False)
+class RungEvent(ShortRepr):
     rung: Rung
     seed: int
     event: SimilarityEvent
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RungResult(Baseline):
     """A trained rung on the unseen test pairs, and the seconds that it took."""
 
@@ -273,8 +265,7 @@ def best_result(ladder: Ladder, rung: Rung) -> RungResult:
 def lead_interval(ladder: Ladder, rung: Rung, baseline: str) -> Bounds | None:
     """95% interval of a rung's mean lead over a baseline; None if undefined or few pairs."""
     first = _mean_resamples(ladder.of_rung(rung))
-    second = _mean_resamples([ladder.baselines[baseline]])
-    return paired_interval(first, second) if len(first) and len(second) else None
+    return paired_interval(first, _mean_resamples([ladder.baselines[baseline]]))
 
 
 def _mean(values: Iterable[float]) -> float:

@@ -21,7 +21,13 @@ from neuralviz.errors import (
     describe_unexpected,
     never,
 )
-from neuralviz.evaluation.bootstrap import FEWEST_DRAWN, bootstrap, bootstrap_pairs, bootstrap_share
+from neuralviz.evaluation.bootstrap import (
+    FEWEST_DRAWN,
+    Drawing,
+    bootstrap,
+    bootstrap_pairs,
+    bootstrap_share,
+)
 from neuralviz.evaluation.broken import Overlap, count_pairs, shared_pairs, unit_rows
 from neuralviz.evaluation.correlation import correlate, why_undefined
 from neuralviz.evaluation.data import (
@@ -44,7 +50,7 @@ from neuralviz.evaluation.results import (
     QualityMap,
     Uniformity,
 )
-from neuralviz.evaluation.triplets import count_by_anchor, shared_triplets, worst_triplets
+from neuralviz.evaluation.triplets import count_triplets, shared_triplets, worst_triplets
 from neuralviz.maps.neighbours import find_neighbours, find_outvoted, knn_voted
 from neuralviz.micro_tuning.settings import is_fast
 from neuralviz.models.shared import LOADERS
@@ -148,10 +154,8 @@ def _products(data: DataSet, units: np.ndarray, seed: int) -> dict[str, Any]:
     if isinstance(data, ParaphraseData):
         return {"products": pair_products(units, data.original, data.generated)}
     rows, group, anchor = _groups_of(data)
-    alike, unlike = alike_pairs(group, anchor, seed=seed), unlike_pairs(group, anchor, seed=seed)
-    if len(alike) > DRAWN_PRODUCTS:
-        drawn = np.random.default_rng(seed).choice(len(alike), DRAWN_PRODUCTS, replace=False)
-        alike = alike[drawn]
+    alike = _sample(alike_pairs(group, anchor, seed), DRAWN_PRODUCTS, seed)
+    unlike = unlike_pairs(group, anchor, seed)
     return {
         "same": pair_products(units[rows], *alike.T),
         "diff": pair_products(units[rows], *unlike.T),
@@ -178,15 +182,14 @@ class _Inputs:
     should_stop: ShouldStop
     products: Measured
 
-    @property
-    def drawing(self) -> dict[str, Any]:
+    def drawing(self, cluster: np.ndarray | None) -> Drawing:
         """How resamples are drawn: alike for every method."""
-        settings = self.settings
-        return {
-            "resamples": settings.resamples,
-            "seed": settings.seed,
-            "should_stop": self.should_stop,
-        }
+        return Drawing(
+            resamples=self.settings.resamples,
+            seed=self.settings.seed,
+            cluster=cluster,
+            should_stop=self.should_stop,
+        )
 
 
 # new values of fields of `Measured`; notes and mappings are added to those there
@@ -210,7 +213,7 @@ def _correlations(inputs: _Inputs) -> Fields:
     if undefined := why_undefined(products, scores):
         return {"correlations": coefficients, "failed": {"correlations": undefined}}
     numbers = inputs.data.numbers
-    resampled = bootstrap(products, scores, cluster=numbers, **inputs.drawing)
+    resampled = bootstrap(products, scores, **inputs.drawing(numbers))
     notes = []
     if not resampled and inputs.settings.resamples:
         n = int(numbers.max()) + 1
@@ -221,13 +224,8 @@ def _correlations(inputs: _Inputs) -> Fields:
 
 def _pairs(inputs: _Inputs) -> Fields:
     data, products = inputs.data, inputs.products
-    errors = bootstrap_pairs(
-        products.products,
-        data.is_similar,
-        data.is_dissimilar,
-        cluster=data.numbers,
-        **inputs.drawing,
-    )
+    drawing = inputs.drawing(data.numbers)
+    errors = bootstrap_pairs(products.products, data.is_similar, data.is_dissimilar, **drawing)
     counted = count_pairs(products.same, products.diff)
     return {"pairs": counted, "resampled": _defined({"pairs": errors})}
 
@@ -235,15 +233,15 @@ def _pairs(inputs: _Inputs) -> Fields:
 def _triplets(inputs: _Inputs) -> Fields:
     data, stop = inputs.data, inputs.should_stop
     vectors = inputs.units[data.rows]
-    counted = count_by_anchor(vectors, data.grouping, should_stop=stop)
+    counted = count_triplets(vectors, data.grouping, should_stop=stop)
     worst = worst_triplets(vectors, data.grouping, data.rows, WORST, should_stop=stop)
     cluster = None
     if isinstance(data, ScoredData):  # a group a similar pair
         _, cluster = np.unique(data.numbers[data.is_similar], return_inverse=True)
-    errors = bootstrap_share(*counted.by_group, cluster=cluster, **inputs.drawing)
+    errors = bootstrap_share(counted.wrong, counted.total, **inputs.drawing(cluster))
     return {
         "triplets": counted.together,
-        "worst_triplets": worst.among(data.rows),
+        "worst_triplets": worst,
         "resampled": _defined({"triplets": errors}),
     }
 
@@ -294,7 +292,7 @@ def _uniformity(inputs: _Inputs) -> Fields:
         alike = np.stack([data.first, data.second], axis=1)[data.is_similar]
     else:
         rows, group, anchor = _groups_of(data)
-        alike = rows[alike_pairs(group, anchor, seed=seed)]
+        alike = rows[alike_pairs(group, anchor, seed)]
     uniformity = alignment_and_uniformity(
         inputs.units, alike, seed=seed, should_stop=inputs.should_stop
     )
@@ -302,15 +300,7 @@ def _uniformity(inputs: _Inputs) -> Fields:
 
 
 def _paraphrases(inputs: _Inputs) -> Fields:
-    data = inputs.data
-    maps = quality_maps(
-        inputs.products.products,
-        data.varies,
-        data.values,
-        data.fixed1,
-        data.fixed2,
-        should_stop=inputs.should_stop,
-    )
+    maps = quality_maps(inputs.products.products, inputs.data, should_stop=inputs.should_stop)
     if not any(np.isfinite(quality_map.kendall_c).any() for quality_map in maps):
         raise NeuralvizError(
             "No correlation is defined: the method gives all phrases the same cosine similarity."
@@ -333,32 +323,23 @@ _MEASURES: dict[Measure, Callable[[_Inputs], Fields]] = {
 
 
 def quality_maps(
-    products: ArrayLike,
-    varies: Sequence[str],
-    values: ArrayLike,
-    fixed1: ArrayLike,
-    fixed2: ArrayLike,
-    *,
-    should_stop: ShouldStop = never,
+    products: np.ndarray, data: ParaphraseData, *, should_stop: ShouldStop = never
 ) -> tuple[QualityMap, ...]:
-    """A map of tau-c per quality that varies; all inputs are [phrase]. NeuralvizError if NaN."""
-    x, value, first_fixed, second_fixed = (
-        np.asarray(column, dtype=np.float64) for column in (products, values, fixed1, fixed2)
-    )
-    names = np.array(varies, dtype=object)
+    """A map of tau-c of [phrase] products per quality that varies; NeuralvizError if NaN."""
+    names = np.array(data.varies, dtype=object)
     maps = []
-    for quality in dict.fromkeys(varies):
+    for quality in dict.fromkeys(data.varies):
         of_quality = names == quality
-        rows, columns = np.unique(first_fixed[of_quality]), np.unique(second_fixed[of_quality])
+        rows, columns = np.unique(data.fixed1[of_quality]), np.unique(data.fixed2[of_quality])
         tau = np.full((len(rows), len(columns)), np.nan)
         n = np.zeros(tau.shape, dtype=int)
         for i, row in enumerate(rows):
             check_stop(should_stop)
             for j, column in enumerate(columns):
-                is_cell = of_quality & (first_fixed == row) & (second_fixed == column)
+                is_cell = of_quality & (data.fixed1 == row) & (data.fixed2 == column)
                 n[i, j] = is_cell.sum()
                 if n[i, j] >= 2:
-                    tau[i, j] = correlate(x[is_cell], value[is_cell]).kendall_c
+                    tau[i, j] = correlate(products[is_cell], data.values[is_cell]).kendall_c
         maps.append(QualityMap(quality, rows, columns, tau, n))
     return tuple(maps)
 
@@ -375,60 +356,44 @@ def pair_products(units: np.ndarray, first: np.ndarray, second: np.ndarray) -> n
     return out
 
 
-def unlike_pairs(
-    group: np.ndarray, anchor: np.ndarray | None, *, limit: int = DRAWN_PRODUCTS, seed: int = 0
-) -> np.ndarray:
-    """[pair, 2] texts of different [text] groups, ``limit`` at most; anchors only come first."""
-    n = len(group)
+def _sample(rows: np.ndarray, most: int, seed: int) -> np.ndarray:
+    if len(rows) <= most:
+        return rows
+    return rows[np.random.default_rng(seed).choice(len(rows), most, replace=False)]
+
+
+def unlike_pairs(group: np.ndarray, anchor: np.ndarray | None, seed: int) -> np.ndarray:
+    """[pair, 2] texts of different [text] groups, anchors first; `DRAWN_PRODUCTS` at most."""
+    n, n_drawn = len(group), 4 * DRAWN_PRODUCTS  # some of them alike
     first = np.arange(n) if anchor is None else np.flatnonzero(anchor)
     second = np.arange(n) if anchor is None else np.flatnonzero(~anchor)
-    if len(first) * len(second) <= 4 * limit:
+    if len(first) * len(second) <= n_drawn:
         pairs = np.stack(np.meshgrid(first, second, indexing="ij"), axis=-1).reshape(-1, 2)
     else:
         draw = np.random.default_rng(seed)
-        shape = 4 * limit
-        pairs = np.stack([draw.choice(first, shape), draw.choice(second, shape)], axis=1)
+        pairs = np.stack([draw.choice(first, n_drawn), draw.choice(second, n_drawn)], axis=1)
     pairs = pairs[group[pairs[:, 0]] != group[pairs[:, 1]]]
     if anchor is None:  # each two texts once
         pairs = np.sort(pairs, axis=1)
-    pairs = np.unique(pairs, axis=0)
-    if len(pairs) <= limit:
-        return pairs
-    return pairs[np.random.default_rng(seed).choice(len(pairs), limit, replace=False)]
+    return _sample(np.unique(pairs, axis=0), DRAWN_PRODUCTS, seed)
 
 
-def alike_pairs(
-    group: np.ndarray, anchor: np.ndarray | None, *, limit: int = MAX_ALIKE, seed: int = 0
-) -> np.ndarray:
-    """[pair, 2] texts of one group, ``limit`` at most; with anchors, an anchor and another."""
+def alike_pairs(group: np.ndarray, anchor: np.ndarray | None, seed: int) -> np.ndarray:
+    """[pair, 2] texts of one group, or an anchor and another; `MAX_ALIKE` at most."""
+    members = np.arange(len(group)) if anchor is None else np.flatnonzero(~anchor)
+    members = members[np.argsort(group[members], kind="stable")]
+    texts = members if anchor is None else np.flatnonzero(anchor)
+    first = np.arange(len(texts)) + 1  # each two texts once: a text and those behind it
     if anchor is not None:
-        members = np.flatnonzero(~anchor)
-        members = members[np.argsort(group[members], kind="stable")]
-        first = np.searchsorted(group[members], group, "left")
-        size = np.where(anchor, np.searchsorted(group[members], group, "right") - first, 0)
-        before = np.cumsum(size) - size  # pairs of the texts before
-        total = int(size.sum())
-        draw = np.random.default_rng(seed)
-        pairs = np.arange(total) if total <= limit else draw.integers(total, size=limit)
-        anchors = np.searchsorted(before + size, pairs, "right")
-        return np.stack([anchors, members[first[anchors] + pairs - before[anchors]]], axis=1)
-    order = np.argsort(group, kind="stable")
-    sizes = np.bincount(group)
-    starts = np.cumsum(sizes) - sizes
-    total = int((sizes * (sizes - 1) // 2).sum())
-    if total <= limit:
-        within_groups = [
-            order[start + np.stack(np.triu_indices(size, 1), axis=1)]
-            for start, size in zip(starts, sizes, strict=True)
-            if size > 1
-        ]
-        return np.concatenate(within_groups) if within_groups else np.zeros((0, 2), dtype=np.int64)
+        first = np.searchsorted(group[members], group[texts], "left")
+    size = np.searchsorted(group[members], group[texts], "right") - first
+    ends = np.cumsum(size)
+    total = int(size.sum())
     draw = np.random.default_rng(seed)
-    weight = sizes * (sizes - 1.0)
-    chosen = draw.choice(len(sizes), limit, p=weight / weight.sum())
-    first_index = draw.integers(sizes[chosen])
-    second = (first_index + 1 + draw.integers(sizes[chosen] - 1)) % sizes[chosen]
-    return order[starts[chosen, None] + np.stack([first_index, second], axis=1)]
+    pairs = np.arange(total) if total <= MAX_ALIKE else draw.integers(total, size=MAX_ALIKE)
+    place = np.searchsorted(ends, pairs, "right")  # of a pair's first text
+    second = first[place] + pairs - (ends - size)[place]
+    return np.stack([texts[place], members[second]], axis=1)
 
 
 def alignment_and_uniformity(
@@ -443,8 +408,7 @@ def alignment_and_uniformity(
         chunks = (alike[start : start + _ROWS] for start in range(0, len(alike), _ROWS))
         squares = (np.square(units[c[:, 0]] - units[c[:, 1]]).sum() for c in chunks)
         alignment = float(sum(squares) / len(alike))
-    if len(units) > MAX_TEXTS:
-        units = units[np.random.default_rng(seed).choice(len(units), MAX_TEXTS, replace=False)]
+    units = _sample(units, MAX_TEXTS, seed)
     n, total = len(units), 0.0
     for start in range(0, n, _ROWS):
         check_stop(should_stop)

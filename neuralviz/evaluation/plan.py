@@ -230,22 +230,22 @@ class RowMaker:
         return replace(self, model_id=self.model_id or BUNDLED)
 
 
+MakeRows = Callable[[RowMaker], Iterable[Row]]
+
+
 @dataclass(frozen=True)
 class Experiment:
     """A declared table; ``line`` says what it compares, and where in the paper."""
 
     line: str
-    make_rows: Callable[[RowMaker], Iterable[Row]]
+    make_rows: MakeRows
 
 
 EXPERIMENTS: dict[str, Experiment] = {}
 
 
-def _declare(
-    name: str, line: str
-) -> Callable[[Callable[[RowMaker], Iterable[Row]]], Callable[[RowMaker], Iterable[Row]]]:
-
-    def add(make_rows: Callable[[RowMaker], Iterable[Row]]) -> Callable[[RowMaker], Iterable[Row]]:
+def _declare(name: str, line: str) -> Callable[[MakeRows], MakeRows]:
+    def add(make_rows: MakeRows) -> MakeRows:
         EXPERIMENTS[name] = Experiment(line, make_rows)
         return make_rows
 

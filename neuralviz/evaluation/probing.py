@@ -111,15 +111,9 @@ class Accuracy:
         )
 
     def as_json(self) -> dict[str, Any]:
-        numbers = {
-            "accuracy": self.accuracy,
-            "n": self.n,
-            "baseline": self.baseline,
-            "interval": self.interval,
-        }
-        if self.k:
-            numbers["k"] = self.k
-        else:
+        names = ["accuracy", "n", "baseline", "interval", *["k"] * bool(self.k)]
+        numbers: dict[str, Any] = {name: getattr(self, name) for name in names}
+        if not self.k:
             numbers |= {"folds": FOLDS, "tfidf": self.tfidf, "left_out": list(self.left_out)}
         if (confusion := self.confusion) is None:
             return numbers

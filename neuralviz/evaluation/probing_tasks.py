@@ -20,6 +20,7 @@ from neuralviz.evaluation.probing import FOLDS
 from neuralviz.words import many
 
 Task = Literal["length", "word-content", "bigram-shift"]
+LabelledTexts = list[tuple[str, str]]  # pairs of text and label
 
 LENGTHS = 6  # ranges of lengths, as in SBERT-WK
 MOST_WORDS = 30  # that are told apart; 1000 in the paper, of 100,000 texts
@@ -42,10 +43,6 @@ class ProbingTask(LabelledData):
         return ("probe",)
 
     @property
-    def question(self) -> str:
-        return TASKS[self.task].question
-
-    @property
     def rewrites(self) -> bool:
         return self.task == "bigram-shift"
 
@@ -63,8 +60,8 @@ class TaskKind:
     title: str
     line: str
     question: str  # the same to end a sentence with
-    # pairs of text and label, of the data's name, the texts and a generator
-    make: Callable[[str, Sequence[str], np.random.Generator], list[tuple[str, str]]]
+    # of the data's name, the texts and a generator
+    make: Callable[[str, Sequence[str], np.random.Generator], LabelledTexts]
 
 
 def probing_task(
@@ -96,7 +93,7 @@ def words_of(text: str) -> list[str]:
     return [match.group().lower() for match in _WORD.finditer(text)]
 
 
-def _balanced(by_label: dict[str, list[str]], draw: np.random.Generator) -> list[tuple[str, str]]:
+def _balanced(by_label: dict[str, list[str]], draw: np.random.Generator) -> LabelledTexts:
     n = min(map(len, by_label.values()))
     pairs = []
     for label, texts in by_label.items():
@@ -105,7 +102,7 @@ def _balanced(by_label: dict[str, list[str]], draw: np.random.Generator) -> list
     return pairs
 
 
-def _lengths(name: str, texts: Sequence[str], draw: np.random.Generator) -> list[tuple[str, str]]:
+def _lengths(name: str, texts: Sequence[str], draw: np.random.Generator) -> LabelledTexts:
     """Texts labelled by ranges of word counts, about equally many in each."""
     counts = np.array([len(text.split()) for text in texts])
     in_order = np.sort(counts)
@@ -132,9 +129,7 @@ def _range(counts: np.ndarray) -> str:
     return f"{many(low, 'word')}" if low == high else f"{low} to {high} words"
 
 
-def _word_content(
-    name: str, texts: Sequence[str], draw: np.random.Generator
-) -> list[tuple[str, str]]:
+def _word_content(name: str, texts: Sequence[str], draw: np.random.Generator) -> LabelledTexts:
     words = [set(words_of(text)) for text in texts]
     n_texts = Counter(word for of_text in words for word in of_text)
     frequent = sorted(
@@ -165,9 +160,7 @@ def _word_content(
     return _balanced(by_word, draw)
 
 
-def _bigram_shift(
-    name: str, texts: Sequence[str], draw: np.random.Generator
-) -> list[tuple[str, str]]:
+def _bigram_shift(name: str, texts: Sequence[str], draw: np.random.Generator) -> LabelledTexts:
     """Texts as they are, and as many others with two neighbouring words exchanged."""
     usable = [(text, places) for text in texts if (places := _exchangeable(text))]
     if len(usable) < 2 * FEWEST_TEXTS:

@@ -32,7 +32,7 @@ from neuralviz.evaluation.triplets import Grouping, WorstTriplets
 from neuralviz.maps.neighbours import Outvoted
 from neuralviz.micro_tuning.settings import Blueprint
 from neuralviz.store.writing import escape_formula
-from neuralviz.words import joined, many, number, short_repr
+from neuralviz.words import ShortRepr, joined, many, number
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.data import Measure
@@ -150,11 +150,9 @@ class Measured:
         return numbers | {name: value for name, value in rest.items() if value}
 
 
-@dataclass(frozen=True, eq=False)
-class Progress:
+@dataclass(frozen=True, eq=False, repr=False)
+class Progress(ShortRepr):
     """Progress of a cell, or of the comparison after all cells of a data set."""
-
-    __repr__ = short_repr
 
     data: int  # number of the data set
     row: int | None  # its number; None while rows are compared
@@ -164,11 +162,9 @@ class Progress:
     at_once: tuple[int, ...] = ()  # rows that are embedded in one run, if several
 
 
-@dataclass(frozen=True, eq=False)
-class Cell:
+@dataclass(frozen=True, eq=False, repr=False)
+class Cell(ShortRepr):
     """A finished row on a data set, both by number."""
-
-    __repr__ = short_repr
 
     data: int
     row: int
@@ -196,11 +192,9 @@ class Cell:
         return {"error": self.error} if self.measured is None else self.measured.as_json()
 
 
-@dataclass(frozen=True, eq=False)
-class Compared:
+@dataclass(frozen=True, eq=False, repr=False)
+class Compared(ShortRepr):
     """What the rows, by number, break in common on a data set, by measure."""
-
-    __repr__ = short_repr
 
     data: int
     rows: tuple[int, ...]

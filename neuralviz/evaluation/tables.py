@@ -8,8 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-import numpy as np
-
 from neuralviz.errors import NeuralvizError, SettingsError, shorten_reason
 from neuralviz.evaluation.data import (
     BY_RANGE,
@@ -112,13 +110,11 @@ def _grouped(name: str, table: Table, columns: Mapping[str, str]) -> GroupedData
         if any(role in ANCHORS for role in roles):
             anchors = [role in ANCHORS for role in roles]
         else:
-            notes += (
-                (
-                    f"No text in the column “{columns['role'][:40]}” has the role “"
-                    f"{'” or “'.join(ANCHORS)}”, so roles are ignored. To use them, mark the "
-                    "anchors."
-                ),
+            note = (
+                f"No text in the column “{columns['role'][:40]}” has the role “"
+                f"{'” or “'.join(ANCHORS)}”, so roles are ignored. To use them, mark the anchors."
             )
+            notes = (*notes, note)
     return grouped_data(name, texts, groups, anchors, notes=notes)
 
 
@@ -204,12 +200,7 @@ def corpus_data(
     store: CorpusStore, corpus: Corpus, column: str, kind: CorpusKind, *, max_rows: int
 ) -> DataSet:
     """A corpus's texts with a label; StoreError without the column, TextError with too few."""
-    values = store.labels(corpus, column)
-    if values.dtype == float:
-        labels = [f"{value:g}" if np.isfinite(value) else "" for value in values]
-    else:
-        labels = [str(value).strip() for value in values]
-    texts = store.texts(corpus)
+    labels, texts = store.label_names(corpus, column), store.texts(corpus)
     used = [row for row, label in enumerate(labels) if label]
     notes: tuple[str, ...] = ()
     if len(used) < len(labels):

@@ -15,7 +15,7 @@ import numpy as np
 
 from neuralviz import training
 from neuralviz.arrays import RecordFormat
-from neuralviz.errors import NeuralvizError, SettingsError, Stopped, never
+from neuralviz.errors import NeuralvizError, Stopped, check_choice, never
 from neuralviz.maps.neighbours import K, knn_by_space
 from neuralviz.store.files import write_bytes_beside
 from neuralviz.store.writing import explain_write_errors
@@ -54,12 +54,15 @@ class TrainingRow:
     unseen: bool = False  # whether the training leaves out the texts that are tested on
 
 
+# from the settings that all rows share, and the number of the model's blocks
+MakeRows = Callable[[TrainingSettings, int], tuple[TrainingRow, ...]]
+
+
 @dataclass(frozen=True)
 class TrainingTable:
     line: str  # what it compares, and where the paper does
     columns: Columns  # what its numbers are
-    # from the settings that all rows share, and the number of the model's blocks
-    rows: Callable[[TrainingSettings, int], tuple[TrainingRow, ...]]
+    rows: MakeRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,9 +141,7 @@ def _before(settings: TrainingSettings, label: str = "before") -> TrainingRow:
     return TrainingRow(label, settings, is_trained=False)
 
 
-def _list_kinds(
-    *kinds: PairKind, before: bool = True
-) -> Callable[[TrainingSettings, int], tuple[TrainingRow, ...]]:
+def _list_kinds(*kinds: PairKind, before: bool = True) -> MakeRows:
     """The rows of some kinds of pairs, below that of the untrained encoder."""
 
     def make(settings: TrainingSettings, n_blocks: int) -> tuple[TrainingRow, ...]:
@@ -223,8 +224,7 @@ TRAINING_TABLES = {
 
 def training_table(name: str) -> TrainingTable:
     """The table of a name; SettingsError where there is none."""
-    if name not in TRAINING_TABLES:
-        raise SettingsError(f"Unknown experiment “{name[:40]}”. Use: {', '.join(TRAINING_TABLES)}.")
+    check_choice("experiment", name, TRAINING_TABLES)
     return TRAINING_TABLES[name]
 
 
@@ -295,7 +295,7 @@ class _Lab:
         row = replace(row, settings=replace(row.settings, seed=seed))
         key = self._key(row)
         path = (self._own_folder or tables_folder()) / f"{key}.npz"
-        cell = _read(path)
+        cell = CELLS_FORMAT.read(path)
         if not isinstance(cell, TrainingCell):
             # Checkpoints, and what is known after each epoch. They are large: the user's own make
             # room for others like any training's; the cells stay.
@@ -312,7 +312,7 @@ class _Lab:
     def _train_cell(
         self, row: TrainingRow, seed: int, cell_folder: Path
     ) -> Generator[RowProgress, None, TrainingCell]:
-        accuracy = _read(cell_folder / "epochs.npz") or {}  # by step
+        accuracy = CELLS_FORMAT.read(cell_folder / "epochs.npz") or {}  # by step
         accuracy[0] = _last(self._at_start(row.settings))
         texts = self._trained_on(row)
         per_epoch = steps_of_epoch(len(PairSource(texts, row.settings)), row.settings.batch_size)
@@ -384,13 +384,6 @@ class _Lab:
 def _last(snapshot: Snapshot) -> float:
     assert snapshot.accuracy is not None
     return float(snapshot.accuracy[-1])
-
-
-def _read(path: Path) -> Any:
-    try:
-        return CELLS_FORMAT.unpack(path.read_bytes())
-    except (OSError, ValueError):
-        return None
 
 
 def _write(path: Path, content: object) -> None:

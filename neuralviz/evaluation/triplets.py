@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from neuralviz.errors import NeuralvizError, Stopped, never
+from neuralviz.errors import NeuralvizError, check_stop, never
 from neuralviz.evaluation.broken import (
     BLOCK,
     MAX_COMPARED,
@@ -33,7 +33,7 @@ MAX_PRODUCTS = 4 * 10**10  # of anchors with texts: minutes of work
 class WorstTriplets:
     """Broken triplets whose products are furthest from the right order, worst first."""
 
-    # anchor, positive, negative: [triplet] rows of the vectors
+    # anchor, positive, negative: [triplet] numbers of the texts
     anchor: np.ndarray
     positive: np.ndarray
     negative: np.ndarray
@@ -44,29 +44,13 @@ class WorstTriplets:
     def __len__(self) -> int:
         return len(self.anchor)
 
-    def among(self, rows: np.ndarray) -> WorstTriplets:
-        """A copy with places replaced by ``rows``, from which the vectors were taken."""
-        return replace(
-            self,
-            anchor=rows[self.anchor],
-            positive=rows[self.positive],
-            negative=rows[self.negative],
-        )
-
 
 @dataclass(frozen=True, eq=False)
-class AnchorCounts:
-    together: BrokenCount  # of all anchors
-    group: np.ndarray  # [anchor] number of its group; anchors without triplets are left out
-    # wrong, total: [anchor] broken triplets, ties included, and triplets there are
+class TripletCounts:
+    together: BrokenCount
+    # wrong, total: [group with anchors] broken triplets, ties included, and triplets there are
     wrong: np.ndarray
     total: np.ndarray
-
-    @property
-    def by_group(self) -> tuple[np.ndarray, np.ndarray]:
-        """[group] broken and all triplets of groups with anchors."""
-        _, place = np.unique(self.group, return_inverse=True)
-        return np.bincount(place, self.wrong), np.bincount(place, self.total)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,24 +109,13 @@ def count_triplets(
     *,
     should_stop: ShouldStop = never,
     block: int = BLOCK,
-) -> BrokenCount:
+) -> TripletCounts:
     """Count triplets (A, B, C) of [text, dim] vectors with ``A·B ≤ A·C`` (neural paper, Eq. 2).
 
     A is an anchor, B another text of its group, C one of another group. ``block`` bounds the
     products in memory, except for a single anchor. Raises Stopped, and NeuralvizError if there are
     no triplets or too many, or a vector is not finite.
     """
-    return count_by_anchor(vectors, grouping, should_stop=should_stop, block=block).together
-
-
-def count_by_anchor(
-    vectors: ArrayLike,
-    grouping: Grouping,
-    *,
-    should_stop: ShouldStop = never,
-    block: int = BLOCK,
-) -> AnchorCounts:
-    """As `count_triplets`, by anchor."""
     grouping.check()
     strict = 0
     same_sum = diff = 0.0
@@ -157,11 +130,11 @@ def count_by_anchor(
         same_sum += float(positives.sum()) * len(negatives)
         diff += float(negatives.sum()) * len(positives)
     n = sum(total)
-    return AnchorCounts(
+    _, group = np.unique(grouping.group[anchors], return_inverse=True)
+    return TripletCounts(
         BrokenCount(sum(wrong), strict, n, same_sum / n, diff / n),
-        grouping.group[anchors],
-        np.array(wrong),
-        np.array(total),
+        np.bincount(group, wrong),
+        np.bincount(group, total),
     )
 
 
@@ -197,9 +170,12 @@ def worst_triplets(
     should_stop: ShouldStop = never,
     block: int = BLOCK,
 ) -> WorstTriplets:
-    """The ``n`` worst broken triplets, one for each anchor's text; raises as `count_triplets`."""
-    # furthest positive, nearest negative; a negative equal to the anchor or the positive (by its
-    # number in ``texts``) says nothing of the vectors and is passed over
+    """The ``n`` worst broken triplets, one for each anchor's text; raises as `count_triplets`.
+
+    ``texts`` are the [vector] numbers of the texts.
+    """
+    # furthest positive, nearest negative; a negative equal to the anchor or the positive says
+    # nothing of the vectors and is passed over
     grouping.check()
     broken: list[tuple[int, int, int]] = []
     products: list[tuple[float, float]] = []
@@ -217,7 +193,7 @@ def worst_triplets(
     order = np.argsort(product_pairs[:, 0] - product_pairs[:, 1], kind="stable")
     _, first = np.unique(number[rows[order, 0]], return_index=True)  # of each anchor's text
     worst = order[np.sort(first)[:n]]
-    return WorstTriplets(*rows[worst].T, *product_pairs[worst].T)
+    return WorstTriplets(*number[rows[worst]].T, *product_pairs[worst].T)
 
 
 class _Place(NamedTuple):
@@ -244,8 +220,7 @@ def _anchors(
     texts = [of_method[candidates] for of_method in units]
     n_at_once = max(1, block // max(1, len(candidates) * len(units)))
     for start in range(0, len(anchors), n_at_once):
-        if should_stop():
-            raise Stopped
+        check_stop(should_stop)
         anchor_block = anchors[start : start + n_at_once]
         products = np.stack(
             [

@@ -9,7 +9,8 @@ import numpy as np
 
 from neuralviz.embedders.specs import short_labels
 from neuralviz.evaluation.correlation import REVERSE
-from neuralviz.evaluation.data import LabelledData, ScoredData
+from neuralviz.evaluation.data import ScoredData
+from neuralviz.evaluation.probing_tasks import TASKS, ProbingTask
 from neuralviz.evaluation.yardsticks import (
     RankedMethod,
     best_first,
@@ -128,7 +129,7 @@ def _describe_measured(
     noun, result = _label_noun(data, quote), getattr(measured, yardstick.measure)
     chance = yardstick.write(yardstick.chance(measured))
     if yardstick.measure in _BY_LABELS:
-        question = data.question if isinstance(data, LabelledData) else ""
+        question = TASKS[data.task].question if isinstance(data, ProbingTask) else ""
         clause = f"a probe tells {question or f'which {noun} a text has'} for"
         if result.k:
             clause = f"{voters(result.k)} for the right {noun} of"

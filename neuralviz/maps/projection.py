@@ -34,7 +34,7 @@ from neuralviz.maps.neighbours import (
     nearest,
     numba_turn,
 )
-from neuralviz.words import many, short_repr
+from neuralviz.words import ShortRepr, many
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -145,10 +145,8 @@ def is_large(n_texts: int) -> bool:
     return n_texts > MOST_WHOLE
 
 
-@dataclass(frozen=True)
-class ProjectionEvent:
-    __repr__ = short_repr
-
+@dataclass(frozen=True, repr=False)
+class ProjectionEvent(ShortRepr):
     stage: str  # one of `STAGES`
     n_done: int = 0  # epochs or placed texts
     total: int = 0
@@ -161,10 +159,8 @@ class ProjectionEvent:
         return begins + (ends - begins) * self.n_done / self.total if self.total else begins
 
 
-@dataclass(frozen=True, eq=False)
-class Projection:
-    __repr__ = short_repr
-
+@dataclass(frozen=True, eq=False, repr=False)
+class Projection(ShortRepr):
     coordinates: np.ndarray  # [text, dimensions] float32, finite
     settings: ProjectionSettings  # as requested
     neighbours: Neighbours  # at least 15 per text, if there are as many

@@ -12,17 +12,15 @@ import numpy as np
 from neuralviz.arrays import RecordFormat, unit_vectors
 from neuralviz.micro_tuning.settings import Blueprint, TuningSettings
 from neuralviz.models.tokens import TokenizedText
-from neuralviz.words import short_repr
+from neuralviz.words import ShortRepr
 
 
-@dataclass(frozen=True, eq=False)
-class TokenShares:
+@dataclass(frozen=True, eq=False, repr=False)
+class TokenShares(ShortRepr):
     """Each token's contribution to a text's delta; with weight decay's they sum to the delta."""
 
     # exact over all steps, as AdamW's step is linear in the gradient's first moment, and the
     # gradient is a sum over masked positions
-
-    __repr__ = short_repr
 
     tokens: tuple[np.ndarray, ...]  # per layer, [token, dim] contributions
     decay: tuple[np.ndarray, ...]  # per layer, [dim] contribution of weight decay
@@ -52,10 +50,8 @@ class TextDelta:
     values: tuple[np.ndarray, ...]  # per layer, [dim] tuned minus original weights
 
 
-@dataclass(frozen=True, eq=False)
-class MicroTuning:
-    __repr__ = short_repr
-
+@dataclass(frozen=True, eq=False, repr=False)
+class MicroTuning(ShortRepr):
     model_id: str
     fingerprint: str
     settings: TuningSettings
@@ -84,11 +80,9 @@ class MicroTuning:
         return ~(self.loss[-1] <= self.loss[0])
 
 
-@dataclass(frozen=True, eq=False)
-class TuningEvent:
+@dataclass(frozen=True, eq=False, repr=False)
+class TuningEvent(ShortRepr):
     """One epoch of micro-tuning, which is one optimiser step."""
-
-    __repr__ = short_repr
 
     epoch: int  # counted from 1
     epochs: int  # epochs in the whole run
@@ -326,11 +320,9 @@ def _round_to_halves(history: Sequence[np.ndarray]) -> list[np.ndarray]:
     ]
 
 
-@dataclass(frozen=True, eq=False)
-class WatchedEvent:
+@dataclass(frozen=True, eq=False, repr=False)
+class WatchedEvent(ShortRepr):
     """An epoch of a batch whose first text is number ``first``, or the report on one text."""
-
-    __repr__ = short_repr
 
     first: int
     event: TuningEvent | None = None

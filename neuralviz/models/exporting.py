@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import torch
 
 from neuralviz.errors import ModelError, NeuralvizError
@@ -76,6 +77,9 @@ def new_folder(folder: str | Path) -> Iterator[Path]:
             raise ModelError("Choose a folder other than the current one.")
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise ModelError(f"{folder} exists and is not an empty folder. Choose another.")
+        for left in folder.parent.glob(f".{folder.name}.part-*"):
+            if left.stat().st_mtime < psutil.Process().create_time():  # whoever began it was killed
+                shutil.rmtree(left, ignore_errors=True)
         part = folder.with_name(f".{folder.name}.part-{os.getpid()}")
         part.mkdir(parents=True)
         try:

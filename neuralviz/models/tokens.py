@@ -16,7 +16,7 @@ from neuralviz.errors import (
     UnreadableTextError,
     shorten_reason,
 )
-from neuralviz.words import short_repr
+from neuralviz.words import ShortRepr
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
@@ -31,11 +31,9 @@ MOSTLY_UNREADABLE = 0.5
 _AT_LEAST = "It must contain at least one word."
 
 
-@dataclass(frozen=True, eq=False)
-class TokenizedText:
+@dataclass(frozen=True, eq=False, repr=False)
+class TokenizedText(ShortRepr):
     """A text and its tokens, without special tokens."""
-
-    __repr__ = short_repr
 
     text: str
     ids: np.ndarray  # [token] vocabulary ids

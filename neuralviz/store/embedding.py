@@ -18,7 +18,7 @@ from neuralviz.errors import TextError, UnreadableTextError, check_stop, never
 from neuralviz.models.shared import LOADERS
 from neuralviz.models.tokens import check_texts
 from neuralviz.store.vectors import text_keys
-from neuralviz.words import short_repr
+from neuralviz.words import ShortRepr
 
 if TYPE_CHECKING:
     from neuralviz.embedders.base import Embedder
@@ -245,10 +245,8 @@ class EmbeddingWork:
                 yield indices, combined, loss
 
 
-@dataclass(frozen=True, eq=False)
-class EmbeddingEvent:
-    __repr__ = short_repr
-
+@dataclass(frozen=True, eq=False, repr=False)
+class EmbeddingEvent(ShortRepr):
     embedder: KeptEmbedder  # entry in the store
     at: np.ndarray  # [new] rows of the texts in this event; equal texts come together
     vectors: np.ndarray | None  # [new, dim] float32; None if not requested

@@ -18,7 +18,7 @@ from neuralviz.maps.neighbours import K, check_vectors, find_neighbours, knn_rig
 from neuralviz.paths import home
 from neuralviz.store.files import folder_error, prune
 from neuralviz.training.settings import TrainingSettings
-from neuralviz.words import many, short_repr
+from neuralviz.words import ShortRepr, many
 
 if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
@@ -42,10 +42,8 @@ MOST_CHARACTERS = 1_000_000  # of a snapshot's texts together
 FEWEST_TEXTS = 100  # watched if available, however long they are
 
 
-@dataclass(frozen=True, eq=False)
-class Snapshot:
-    __repr__ = short_repr
-
+@dataclass(frozen=True, eq=False, repr=False)
+class Snapshot(ShortRepr):
     step: int
     # [layer] 0 … 1 10-NN accuracy, from the embedding output; None without labels
     accuracy: np.ndarray | None
@@ -131,10 +129,8 @@ def _in_words(n: int, n_all: int, has_labels: bool, beginning: int | None) -> st
     return f"Measured on {share}{label}, {read}."
 
 
-@dataclass(frozen=True, eq=False)
-class Trained:
-    __repr__ = short_repr
-
+@dataclass(frozen=True, eq=False, repr=False)
+class Trained(ShortRepr):
     learner: Learner
     settings: TrainingSettings
     step: int  # steps made
@@ -148,10 +144,8 @@ class Trained:
         return self.step < self.steps and bool(np.isfinite(self.loss[-1]))
 
 
-@dataclass(frozen=True, eq=False)
-class TrainingStarted:
-    __repr__ = short_repr
-
+@dataclass(frozen=True, eq=False, repr=False)
+class TrainingStarted(ShortRepr):
     step: int  # steps made before
     steps: int  # steps in all
     loss: np.ndarray  # [step] of the steps made before
@@ -161,10 +155,8 @@ class TrainingStarted:
     snapshot: Snapshot | None  # before any step, if requested
 
 
-@dataclass(frozen=True, eq=False)
-class TrainingStep:
-    __repr__ = short_repr
-
+@dataclass(frozen=True, eq=False, repr=False)
+class TrainingStep(ShortRepr):
     step: int  # from 1
     steps: int
     epoch: int
@@ -176,10 +168,8 @@ class TrainingStep:
     snapshot: Snapshot | None  # after the step, if one was due and the vectors are finite
 
 
-@dataclass(frozen=True, eq=False)
-class TrainingEnded:
-    __repr__ = short_repr
-
+@dataclass(frozen=True, eq=False, repr=False)
+class TrainingEnded(ShortRepr):
     result: Trained
     snapshot: Snapshot | None
 

@@ -10,7 +10,7 @@ from typing import Literal, get_args, get_origin, get_type_hints
 import numpy as np
 from sentencex import get_sentence_boundaries
 
-from neuralviz.errors import NeuralvizError, SettingsError
+from neuralviz.errors import NeuralvizError, SettingsError, check_choice
 from neuralviz.words import many
 
 PairKind = Literal["crops", "dropout", "masking"]
@@ -72,10 +72,8 @@ class TrainingSettings:
 
     def __post_init__(self) -> None:
         for name, kind in get_type_hints(TrainingSettings).items():
-            choices = get_args(kind)
-            if get_origin(kind) is Literal and getattr(self, name) not in choices:
-                chosen = str(getattr(self, name))[:40]
-                raise SettingsError(f"Unknown {name} “{chosen}”. Use: {', '.join(choices)}.")
+            if get_origin(kind) is Literal:
+                check_choice(name, getattr(self, name), get_args(kind))
         check_whole_numbers(self, WHOLE_NUMBERS)
         if self.longest < self.shortest:
             raise SettingsError("The longest sentence must not be shorter than the shortest.")

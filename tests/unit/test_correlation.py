@@ -74,7 +74,9 @@ def test_repeated_pairs_are_drawn_together() -> None:
     x = draw.normal(size=15)[numbers]
     y = (x + draw.normal(size=19)).round()
     found = bootstrapping.bootstrap(x, y, resamples=220, seed=2, cluster=numbers)
-    alone = bootstrapping.bootstrap_spearman(x, y, resamples=220, seed=2, cluster=numbers)
+    (alone,) = bootstrapping.bootstrap(
+        x, y, ["spearman"], resamples=220, seed=2, cluster=numbers
+    ).values()
     broken = bootstrapping.bootstrap_pairs(
         x, y >= 1, y <= -1, resamples=220, seed=2, cluster=numbers
     )
@@ -107,8 +109,8 @@ def test_shares_are_those_of_the_things_drawn() -> None:
     few = slice(bootstrapping.FEWEST_DRAWN - 1)
     assert not len(bootstrapping.bootstrap_share(wrong[few], total[few]))
     assert bootstrapping.bootstrap(wrong[few], total[few]) == {}
-    assert not len(bootstrapping.bootstrap_spearman(np.ones(9), np.arange(9)))
-    assert not len(bootstrapping.bootstrap_spearman([1.0], [1.0]))
+    assert bootstrapping.bootstrap(np.ones(9), np.arange(9)) == {}
+    assert bootstrapping.bootstrap([1.0], [1.0]) == {}
 
 
 def test_drawing_can_be_stopped() -> None:

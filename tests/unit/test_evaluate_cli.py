@@ -66,7 +66,7 @@ def test_json_has_the_documented_shape_and_the_numbers_of_python(run) -> None:
     for name in ("spearman", "kendall_c", "kendall_b"):
         assert mean[name] == pytest.approx(getattr(expected, name), abs=1e-6)
     assert mean["pairs"]["total"] == 3 * 3
-    triplets = count_triplets(vectors[:6], Grouping(np.array([0, 0, 1, 1, 2, 2])))
+    triplets = count_triplets(vectors[:6], Grouping(np.array([0, 0, 1, 1, 2, 2]))).together
     assert mean["triplets"]["wrong"] == triplets.wrong
     assert mean["triplets"]["total"] == triplets.total == 6 * 4
     assert mean["triplets"]["same"] == pytest.approx(triplets.same, abs=1e-6)

@@ -235,7 +235,7 @@ def test_products_and_alignment_are_of_anchors_with_others() -> None:
 def test_pairs_that_are_alike_are_limited(with_anchors: bool) -> None:
     group = np.repeat([0, 1], 1600)
     anchor = np.arange(len(group)) % 2 == 0 if with_anchors else None
-    pairs = alike_pairs(group, anchor)
+    pairs = alike_pairs(group, anchor, 0)
     assert len(pairs) == MAX_ALIKE  # of 1,280,000 with anchors, of 2,558,400 without
     assert (group[pairs[:, 0]] == group[pairs[:, 1]]).all()
     assert (pairs[:, 0] != pairs[:, 1]).all()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from neuralviz.errors import Stopped
-from neuralviz.evaluation.data import GroupedData, grouped_data
+from neuralviz.evaluation.data import GroupedData, ParaphraseData, grouped_data
 from neuralviz.evaluation.measures import (
     alignment_and_uniformity,
     evaluate,
@@ -91,9 +91,9 @@ def test_it_ends_by_saying_that_it_was_stopped_or_with_everything(plan, tiny, tm
 
 
 def test_measures_that_take_long_can_be_stopped() -> None:
+    numbers = np.array([0.1, 0.2])
+    data = ParaphraseData("d", (), numbers, numbers, ("form",) * 2, *[numbers] * 3)
     with pytest.raises(Stopped):
         alignment_and_uniformity(np.eye(4), np.array([[0, 1]]), should_stop=told_after(0))
     with pytest.raises(Stopped):
-        quality_maps(
-            [0.1, 0.2], ["form"] * 2, [1, 2], [0.5, 0.5], [0.5, 0.5], should_stop=told_after(0)
-        )
+        quality_maps(numbers, data, should_stop=told_after(0))

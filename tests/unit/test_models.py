@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Callable
 from functools import partial
@@ -315,3 +316,11 @@ def test_an_export_overwrites_nothing(folder: Path, tmp_path: Path, monkeypatch)
             export_model(model, tmp_path / place if place[0] != "~" else place)
     assert (tmp_path / "full" / "thesis.txt").read_text() == "years of work"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "full", "here", "model"]
+
+
+def test_what_a_killed_export_left_is_deleted(folder: Path, tmp_path: Path) -> None:
+    left = tmp_path / f".new.part-{os.getpid()}"  # in a container the next one has this number too
+    left.mkdir()
+    os.utime(left, (0, 0))
+    export_model(load_model(folder, device="cpu"), tmp_path / "new")
+    assert not left.exists()

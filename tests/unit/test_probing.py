@@ -128,7 +128,6 @@ def test_labels_of_a_task_are_equally_frequent_and_texts_differ(task: str) -> No
     assert made.by_default == ("probe",)
     assert made.name == f"own, {TASKS[task].title.lower()}"
     assert check_measures(made, MeasureSettings()) == ("probe",)
-    assert made.question == TASKS[task].question
 
 
 def test_lengths_are_told_by_number_of_words() -> None:

@@ -229,9 +229,12 @@ def test_python_warns_of_texts_that_are_lost(method: str) -> None:
         embedder_of(method).encode(texts[1:])
 
 
-def test_a_sentence_encoder_cuts_texts() -> None:
+@pytest.mark.parametrize("first", ["", "😀 "])
+@pytest.mark.parametrize("n", [120, 200], ids=["short", "longer than what is looked at first"])
+def test_a_sentence_encoder_cuts_texts(n: int, first: str) -> None:
     """all-MiniLM-L6-v2 reads 256 tokens; *mean* reads a text to its end."""
-    texts = [f"{'the river rose ' * 120} {end}" for end in ("fire", "snow")]
+    long = "the river rose " * n
+    texts = [f"{first}{long} fire", f"{first and '🎉 '}{long} snow"]
     assert f"{EQUAL} texts 1, 2" in describe_unread(embedder_of("sentence-transformer"), texts)
     assert not describe_unread(embedder_of("mean"), texts)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from neuralviz.errors import SettingsError
 from neuralviz.layers.settings import POOLINGS
 from neuralviz.training.settings import Limits, check_whole_numbers
-from neuralviz.words import short_repr
+from neuralviz.words import ShortRepr
 
 if TYPE_CHECKING:
     import numpy as np
@@ -89,11 +89,9 @@ RUNG_MEANS: dict[Rung, str] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class AutoencoderEpoch:
+@dataclass(frozen=True, eq=False, repr=False)
+class AutoencoderEpoch(ShortRepr):
     """One pass of the autoencoders over the texts (FREEZE, section 4.2.3)."""
-
-    __repr__ = short_repr
 
     epoch: int
     epochs: int
@@ -101,10 +99,8 @@ class AutoencoderEpoch:
     losses: np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
-class SimilarityEpoch:
-    __repr__ = short_repr
-
+@dataclass(frozen=True, eq=False, repr=False)
+class SimilarityEpoch(ShortRepr):
     epoch: int
     epochs: int
     loss: float  # mean over the steps, of scores as shares of their range
@@ -112,10 +108,8 @@ class SimilarityEpoch:
     is_best: bool  # no epoch before had a better one
 
 
-@dataclass(frozen=True, eq=False)
-class SimilarityEnded:
-    __repr__ = short_repr
-
+@dataclass(frozen=True, eq=False, repr=False)
+class SimilarityEnded(ShortRepr):
     settings: SimilaritySettings
     n_layers: int  # of the features that it takes
     d_model: int
