@@ -57,6 +57,12 @@ SOME_FAILED = 1
 DEFAULT_METHODS = ("neural", "mean", "sbert-wk")
 LEGEND = "↑ higher is better, ↓ lower is better; the best values are bold."
 MEASURES = (*get_args(Measure), "all")
+BOUNDS = {
+    "similar": "Pairs with this score or higher count as similar. Default: 80% of the scale of the "
+    "scores: 4 from 0 to 5.",
+    "dissimilar": "Pairs with this score or lower count as dissimilar. Default: 40% of the scale "
+    "of the scores: 2 from 0 to 5.",
+}
 
 commands = typer.Typer(add_completion=False)
 
@@ -69,6 +75,7 @@ def _list_experiments(is_requested: bool) -> None:
 
 
 @commands.command()
+@options.take_options(thresholds=options.setting_options(Thresholds, BOUNDS))
 def evaluate(
     data: Annotated[
         list[str],
@@ -111,20 +118,8 @@ def evaluate(
     role: options.RoleOption = None,
     header: options.HeaderOption = None,
     no_header: options.NoHeaderOption = False,
-    similar: Annotated[
-        float | None,
-        typer.Option(
-            help="Pairs with this score or higher count as similar. "
-            "Default: 80% of the scale of the scores: 4 from 0 to 5."
-        ),
-    ] = None,
-    dissimilar: Annotated[
-        float | None,
-        typer.Option(
-            help="Pairs with this score or lower count as dissimilar. "
-            "Default: 40% of the scale of the scores: 2 from 0 to 5."
-        ),
-    ] = None,
+    *,
+    thresholds: dict[str, float | None],
     neighbours: Annotated[
         int, typer.Option(min=1, help="Number of neighbours that vote on a label.")
     ] = 10,
@@ -165,7 +160,7 @@ def evaluate(
         check_choice("measure", name, MEASURES)
     for name in task or []:
         check_choice("task", name, TASKS)
-    if not all(bound is None or math.isfinite(bound) for bound in (similar, dissimilar)):
+    if not all(bound is None or math.isfinite(bound) for bound in thresholds.values()):
         raise SettingsError("--similar and --dissimilar must be numbers.")
     measures: Any = ("all",) if "all" in (measure or ()) else tuple(dict.fromkeys(measure or ()))
     settings = MeasureSettings(measures, k=neighbours, resamples=resamples)
@@ -181,7 +176,7 @@ def evaluate(
         rows = method_rows(methods, typed, model)
     reader = _DataReader(
         options.split_roles(role),
-        Thresholds(similar, dissimilar),
+        Thresholds(**thresholds),
         limit or MAX_ROWS,
         options.header_line(header, no_header),
     )

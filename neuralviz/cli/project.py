@@ -38,7 +38,6 @@ from neuralviz.words import many
 
 PAGE = ".html"
 
-
 LINES = {
     "reducer": "Projection: umap, pca or tsne.",
     "dimensions": "Number of dimensions: 2 or 3.",

@@ -113,12 +113,12 @@ def train_similarity(
         epochs,
     )
     line, roles = options.header_line(header, no_header), options.split_roles(role)
-    given = [
+    held_out = [
         None if path is None else read_pairs(Source.from_path(path, line), roles)
         for path in (dev, test)
     ]
     all_pairs = read_pairs(Source.from_path(pairs, line), roles)
-    split = similarity.split_pairs(all_pairs, *given)
+    split = similarity.split_pairs(all_pairs, *held_out)
     check_different(split.train.scores, "train")  # before a model is loaded
     print_notes(split.notes)
     print_message(
@@ -129,7 +129,7 @@ def train_similarity(
     with status(f"Loading “{model}” …"):
         poolings = evaluation.model_poolings(shared_text_model(frozen.id))
     settings = replace(settings, pooling=pooling or poolings[0])  # type: ignore[arg-type]
-    ladder, is_stopped = run_task(ClimbLadder(frozen, all_pairs, settings, *given))
+    ladder, is_stopped = run_task(ClimbLadder(frozen, all_pairs, settings, *held_out))
     if ladder.test is not None:
         print_notes([note for note in ladder.test.notes if note not in split.notes])
     if ladder.baselines:

@@ -12,8 +12,8 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from neuralviz.embedders.base import Embedded, Embedder, missing_losses
-from neuralviz.errors import ModelError, SettingsError, ShouldStop, check_stop
-from neuralviz.models.passes import copy_network, is_out_of_memory, seeded
+from neuralviz.errors import SettingsError, ShouldStop, check_stop
+from neuralviz.models.passes import copy_network, explain_failure, seeded
 from neuralviz.models.sentence_transformer import encode_together, encoder_habits
 from neuralviz.models.shared import check_unchanged, shared_sentence_transformer
 from neuralviz.models.tokens import find_unknown_id, to_utf8
@@ -112,13 +112,9 @@ class SentenceTransformerEmbedder(Embedder):
 
     def _embed(self, read: Sequence[str], should_stop: ShouldStop) -> Embedded:
         check_stop(should_stop)
-        try:
-            groups = [read] if self._habits.batching == "padded" else [[text] for text in read]
+        groups = [read] if self._habits.batching == "padded" else [[text] for text in read]
+        with explain_failure("The sentence encoder could not encode the texts"):
             vectors = np.concatenate([self._encode(texts) for texts in groups])
-        except Exception as error:  # architectures refuse texts in many ways
-            if is_out_of_memory(error):
-                raise
-            raise ModelError(f"The sentence encoder could not encode the texts: {error}") from error
         return vectors, missing_losses(len(read))
 
     def _encode(self, texts: Sequence[str]) -> np.ndarray:

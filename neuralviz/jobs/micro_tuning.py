@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from neuralviz.micro_tuning.walkthrough import Walkthrough
     from neuralviz.models.language_model import Layer
 
-
 MAX_SHARED = 2000  # characters of a run that takes turns; the steps of longer ones last
 E = TypeVar("E")
 

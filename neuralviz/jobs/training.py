@@ -43,9 +43,7 @@ from neuralviz.training.settings import PairKind, PairSource, Part, TrainingSett
 if TYPE_CHECKING:
     import numpy as np
 
-
 LOOKS_FIRST = "Measuring the texts before training …"
-
 
 LessonEvent = tuple[int, LessonChange]  # number of the lesson, and what changes in it
 

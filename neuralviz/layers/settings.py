@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from neuralviz.models import TextModel
     from neuralviz.models.language_model import Layer
 
-
 PoolingName = Literal["mean", "cls", "sep", "last"]
 POOLINGS: tuple[PoolingName, ...] = get_args(PoolingName)
 POOLING_NAMES: dict[str, str] = {
@@ -46,8 +45,7 @@ def check_layer_numbers(
 ) -> tuple[int, ...]:
     """Resolve ``last``, ``all`` or numbers (negative ones count back) to 0 … ``n_blocks``.
 
-    Raises:
-        SettingsError: the model lacks a layer, or none is given.
+    `SettingsError` if the model lacks a layer, or none is given.
     """
     n_layers = model.n_blocks + 1
     if isinstance(layer, str):

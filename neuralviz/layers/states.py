@@ -136,20 +136,13 @@ def pool_texts(
 
 
 def make_pooling(
-    model: TextModel,
-    name: PoolingName,
-    layers: tuple[int, ...],
-    *,
-    special_tokens: bool = True,
+    model: TextModel, name: PoolingName, layers: tuple[int, ...], *, special_tokens: bool = True
 ) -> Pooling:
     """A pooling averaged over ``layers`` (from `check_layer_numbers`).
 
     ``mean`` averages the tokens, special ones only if ``special_tokens``; ``cls`` takes the first
     special token, ``sep`` the first one after the text, ``last`` the text's last token. All but
-    ``last`` average over chunks.
-
-    Raises:
-        SettingsError: there is no such pooling, or the model lacks that token.
+    ``last`` average over chunks. `SettingsError` for another name or a token that the model lacks.
     """
     if name not in POOLINGS:
         raise SettingsError(f"The pooling must be one of: {', '.join(POOLINGS)}.")

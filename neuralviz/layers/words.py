@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from neuralviz.layers.settings import SbertWkSettings
     from neuralviz.models import TokenizedText
 
-
 GROUPS = ("low", "middle", "high")
 PAPERS_COUNT = 51  # the paper uses words that occur more than 50 times
 WANTED_WORDS = 60  # twenty per group

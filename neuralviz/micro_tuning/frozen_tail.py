@@ -13,7 +13,6 @@ from neuralviz.micro_tuning.settings import DEFAULT_TOLERANCE
 if TYPE_CHECKING:
     from torch import Tensor
 
-
 CANDIDATES = 384  # minimum, at the default tolerance
 CANDIDATES_OF = 40  # one word in this many of the vocabulary is a candidate
 ROUNDED_CANDIDATES = 2  # factor on the candidates for bfloat16, whose rounding uses tolerance

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from neuralviz.models import LanguageModel
 
-
 HEAD_ONLY = "head"
 
 

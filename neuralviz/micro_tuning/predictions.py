@@ -140,10 +140,7 @@ def _output_layer_inputs(
 
 @torch.no_grad()
 def fill_blanks(
-    model: LanguageModel,
-    sentence: str,
-    deltas: Sequence[tuple[float, TextDelta]],
-    top: int = 5,
+    model: LanguageModel, sentence: str, deltas: Sequence[tuple[float, TextDelta]], top: int = 5
 ) -> tuple[FilledBlank, ...]:
     """Predict blanks (``___`` or ``[MASK]``) with and without (scale, delta), scale -2 … 2.
 

@@ -10,7 +10,7 @@ import torch
 
 from neuralviz.errors import ModelError
 from neuralviz.micro_tuning.per_text import HEAD_ONLY, PerTextNetwork
-from neuralviz.models.passes import copy_network, is_out_of_memory, seeded
+from neuralviz.models.passes import copy_network, is_out_of_memory, pad_inputs, seeded
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -75,13 +75,7 @@ def _agrees(model: LanguageModel, network: PerTextNetwork) -> bool:
     word = model.encoder.encode("a", add_special_tokens=False).ids[:1]
     lengths = (1, 4) if model.behaviour.batching == "padded" else (4, 4)
     inputs = [[*model.prefix_ids, *word * n, model.mask_id, *model.suffix_ids] for n in lengths]
-    width = max(map(len, inputs))
-    padded = [entry + [model.pad_id] * (width - len(entry)) for entry in inputs]
-    ids = torch.tensor(padded, device=model.device)
-    attention = torch.tensor(
-        [[int(position < len(entry)) for position in range(width)] for entry in inputs],
-        device=model.device,
-    )
+    ids, attention = pad_inputs(inputs, model.pad_id, model.device)
     row, column = attention.nonzero(as_tuple=True)
     parameters = dict(model.network.named_parameters())
     text_weights = [  # each text has weights of its own, as after some steps

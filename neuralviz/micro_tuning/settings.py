@@ -198,9 +198,7 @@ class TuningOptions(TypedDict, total=False):
 
 
 def check_settings(
-    model: LanguageModel,
-    settings: TuningSettings | None = None,
-    **options: Unpack[TuningOptions],
+    model: LanguageModel, settings: TuningSettings | None = None, **options: Unpack[TuningOptions]
 ) -> TuningSettings:
     """Check ``settings``, by default the paper's, with ``options`` replacing single values.
 

@@ -77,11 +77,7 @@ class AdamWStep:
 
 
 def walk_through(
-    model: LanguageModel,
-    texts: Sequence[str],
-    epochs: int = 10,
-    *,
-    should_stop: ShouldStop = never,
+    model: LanguageModel, texts: Sequence[str], epochs: int = 10, *, should_stop: ShouldStop = never
 ) -> Walkthrough:
     """Micro-tune with default settings, keeping every number of the first text.
 

@@ -205,12 +205,11 @@ def _check_kind(files: ModelFiles) -> None:
     library_config = files.read("config_sentence_transformers.json")
     kind = str(library_config.get("model_type") or "SentenceTransformer")
     names = [*files.architectures, *(module.path for module in files.modules), *files.config]
-    found = kind
     if kind == "SentenceTransformer":
-        found = next(filter(_OTHER_KINDS.search, names), "") or _find_token_projection(files)
-    if found:
+        kind = next(filter(_OTHER_KINDS.search, names), "") or _find_token_projection(files)
+    if kind:
         raise files.error(
-            f"gives no dense vector of a text ({_tail(found)}): it is a cross-encoder, a "
+            f"gives no dense vector of a text ({_tail(kind)}): it is a cross-encoder, a "
             "classifier, a sparse or multi-vector encoder, or the like. "
             f"{_SAVE_ENCODER}"
         )

@@ -93,7 +93,8 @@ def _explain(model_id: str, error: Exception) -> ModelError:
     causes = list(_list_causes(error))
     if any(isinstance(cause, errors.GatedRepoError) for cause in causes):
         return ModelError(f"Access to “{model_id}” is restricted. Log in with `hf auth login`.")
-    if any(_find_status(cause) in (401, 404) for cause in causes):
+    responses = [getattr(cause, "response", None) for cause in causes]
+    if any(getattr(response, "status_code", None) in (401, 404) for response in responses):
         return ModelError(
             f"The Hugging Face Hub has no public model “{model_id}”. Check the spelling."
         )
@@ -107,7 +108,3 @@ def _list_causes(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
-
-
-def _find_status(error: BaseException) -> int | None:
-    return getattr(getattr(error, "response", None), "status_code", None)

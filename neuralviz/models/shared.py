@@ -23,13 +23,11 @@ from neuralviz.server_settings import server_settings
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-
 T = TypeVar("T")
 ModelKind = Literal["masked", "text", "sentence-transformer"]
 
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 KEPT = 3  # models; the least recently used goes first
-
 
 RECORD_FILE = "neuralviz.json"  # in the folder: how it was trained
 MODEL_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)

@@ -10,9 +10,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.evaluation.similarity import rank_differences
-from neuralviz.plots.parts import CIVIDIS, TOP_DOWN, Trace, cell_labels, cells, draw
 from neuralviz.plots.report import About, figure_html, page_html
-from neuralviz.plots.theme import escape, method_colour, shorten, symmetric_range
+from neuralviz.plots.theme import (
+    CIVIDIS,
+    TOP_DOWN,
+    Trace,
+    cell_labels,
+    cells,
+    draw,
+    escape,
+    method_colour,
+    shorten,
+    symmetric_range,
+)
 from neuralviz.words import number
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from plotly.offline import get_plotlyjs
 
 from neuralviz.maps.opened import OpenCorpus, OpenMap
 from neuralviz.maps.projection import REDUCERS, SETTING_NAMES
-from neuralviz.plots.parts import BARE, Trace, draw
 from neuralviz.plots.report import About, page_html
 from neuralviz.plots.theme import (
+    BARE,
     BLUE,
     GREEN,
     LAYER_COLOURS,
@@ -30,6 +30,8 @@ from neuralviz.plots.theme import (
     SMALL_FONT_SIZE,
     VERMILLION,
     YELLOW,
+    Trace,
+    draw,
     escape,
     shorten,
     style,

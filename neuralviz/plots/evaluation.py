@@ -13,8 +13,12 @@ from plotly.subplots import make_subplots
 from neuralviz.evaluation.plan import find_swept_options
 from neuralviz.evaluation.yardsticks import compute_leads
 from neuralviz.headlines import write_lead
-from neuralviz.plots.parts import (
+from neuralviz.plots.theme import (
+    BLUE,
+    DISSIMILAR,
     GROUND,
+    SIMILAR,
+    SMALL_FONT_SIZE,
     TOP_DOWN,
     Trace,
     bars,
@@ -22,20 +26,14 @@ from neuralviz.plots.parts import (
     cells,
     dots,
     draw,
-    line,
-    name_axis,
-    widen,
-)
-from neuralviz.plots.theme import (
-    BLUE,
-    DISSIMILAR,
-    SIMILAR,
-    SMALL_FONT_SIZE,
     escape,
+    line,
     method_colours,
+    name_axis,
     shorten,
     shorten_apart,
     symmetric_range,
+    widen,
 )
 from neuralviz.words import number, percent
 

@@ -12,8 +12,14 @@ from plotly.subplots import make_subplots
 from neuralviz.evaluation.ladder_results import FLOOR, LINEAR, NEURAL, PUBLISHED_OF, SENTENCE
 from neuralviz.plots.evaluation import Chart, interval_figure
 from neuralviz.plots.layers import scatter_figure
-from neuralviz.plots.parts import (
+from neuralviz.plots.theme import (
+    BEFORE,
+    BLUE,
+    FONT_SIZE,
     NAMES_OF_BARS,
+    RUNG_COLOURS,
+    SKY,
+    VERMILLION,
     Trace,
     bars,
     dots,
@@ -24,7 +30,6 @@ from neuralviz.plots.parts import (
     number_axis,
     widen,
 )
-from neuralviz.plots.theme import BEFORE, BLUE, FONT_SIZE, RUNG_COLOURS, SKY, VERMILLION
 from neuralviz.training.similarity.settings import RUNG_NAMES
 
 if TYPE_CHECKING:

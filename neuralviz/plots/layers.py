@@ -9,10 +9,14 @@ import numpy as np
 from plotly.subplots import make_subplots
 
 from neuralviz.layers.settings import POOLING_NAMES, VARIANT_NAMES, kind_in_words
-from neuralviz.plots.parts import (
+from neuralviz.plots.theme import (
     BARE,
+    BLUE,
     CIVIDIS,
+    DISSIMILAR,
     FEW_COLUMNS,
+    GREEN,
+    LAYER_COLOURS,
     NAMES_OF_BARS,
     TOP_DOWN,
     Trace,
@@ -22,17 +26,11 @@ from neuralviz.plots.parts import (
     cells,
     dots,
     draw,
+    escape,
     label_bars,
     line,
     name_axis,
     number_axis,
-)
-from neuralviz.plots.theme import (
-    BLUE,
-    DISSIMILAR,
-    GREEN,
-    LAYER_COLOURS,
-    escape,
     shorten,
     symmetric_range,
 )

@@ -9,21 +9,26 @@ import numpy as np
 import pandas as pd
 
 from neuralviz.headlines.micro_tuning import describe_progress, describe_settings, short_layer_names
-from neuralviz.plots.parts import (
+from neuralviz.plots.report import About
+from neuralviz.plots.theme import (
+    AFTER,
     BARE,
+    BEFORE,
+    VERMILLION,
     Trace,
     bar_title,
     bars,
     cells,
     dots,
     draw,
+    escape,
     layer_colours,
     line,
     name_axis,
+    shorten,
+    symmetric_range,
     token_bars,
 )
-from neuralviz.plots.report import About
-from neuralviz.plots.theme import AFTER, BEFORE, VERMILLION, escape, shorten, symmetric_range
 from neuralviz.words import many, number, percent
 
 if TYPE_CHECKING:

@@ -12,20 +12,24 @@ import pandas as pd
 from neuralviz.evaluation.training_tables import training_numbers
 from neuralviz.headlines.training import trained_part
 from neuralviz.plots.corpus_map import COLOURS
-from neuralviz.plots.parts import (
+from neuralviz.plots.report import About
+from neuralviz.plots.theme import (
+    AFTER,
     BARE,
+    BEFORE,
     FEW_COLUMNS,
+    PAIR_COLOURS,
     TOP_DOWN,
     Trace,
     bars,
     cells,
     dots,
     draw,
+    escape,
     line,
     number_axis,
+    shorten,
 )
-from neuralviz.plots.report import About
-from neuralviz.plots.theme import AFTER, BEFORE, PAIR_COLOURS, escape, shorten
 from neuralviz.words import many
 
 if TYPE_CHECKING:

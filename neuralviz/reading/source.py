@@ -194,21 +194,10 @@ SAMPLE = 1 << 24  # bytes at the head of a file by which its encoding is told
 _DETECTED = 1 << 16  # bytes of its lines beyond ASCII that are enough for it
 _FEW_BYTES = 12  # beyond ASCII; too few to tell a rarer encoding by
 
-_ENCODINGS = {
-    "utf-8-sig": "UTF-8",
-    "cp1252": "Windows-1252",
-    "cp1250": "Windows-1250",
-    "iso8859_2": "ISO 8859-2",
-    "cp1251": "Windows-1251",
-    "koi8_r": "KOI8-R",
-    "cp1253": "Windows-1253",
-    "cp1254": "Windows-1254",
-    "cp932": "Shift-JIS",
-    "euc_jp": "EUC-JP",
-    "gb18030": "GB18030",
-    "big5": "Big5",
-    "euc_kr": "EUC-KR",
-}
+_ENCODINGS = (  # that are told apart
+    "cp1252 cp1250 iso8859_2 cp1251 koi8_r cp1253 cp1254 cp932 euc_jp gb18030 big5 euc_kr".split()
+)
+_NAMES = {"utf-8-sig": "UTF-8", "iso8859_2": "ISO 8859-2", "cp932": "Shift-JIS", "big5": "Big5"}
 _MARKS = (  # that of UTF-32 begins with that of UTF-16
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -261,7 +250,8 @@ class TextLines:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        encoding = _ENCODINGS.get(self._encoding, self._encoding.upper())
+        written = self._encoding.upper().replace("CP", "Windows-").replace("_", "-")
+        encoding = _NAMES.get(self._encoding, written)
         notes = []
         if not encoding.startswith("UTF"):
             notes.append(f"{self._name} is not UTF-8. It was read as {encoding}.")
@@ -356,7 +346,7 @@ def _detect(head: bytes) -> str:
     n_beyond = sum(byte >= 0x80 for byte in sample)
     if n_beyond < _FEW_BYTES and n_beyond < 0.3 * len(sample):
         return "cp1252"
-    matches = list(from_bytes(sample, cp_isolation=[*_ENCODINGS][1:]))
+    matches = list(from_bytes(sample, cp_isolation=_ENCODINGS))
     if not matches:
         return "cp1252"
     likely = [encoding for match in matches for encoding in match.could_be_from_charset]

@@ -403,8 +403,7 @@ def _list_files(folder: Path) -> tuple[list[Source], list[str]]:
             elif entry not in inner:
                 files.append(file)
         inner[:] = [entry for entry in inner if not entry.startswith(".")]
-    files.sort(key=lambda file: file.relative_to(folder).parts)
-    sources = [Source(tidy(file.relative_to(folder).as_posix()), file) for file in files]
+    sources = [Source(tidy(file.relative_to(folder).as_posix()), file) for file in sorted(files)]
     return sources, sorted(skipped)
 
 

@@ -42,7 +42,6 @@ LARGEST_WHOLE = 2**53  # from there on, float64 does not hold all integers; they
 STRINGS = pa.large_string()  # plain strings are limited to 2 GiB per column
 _NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
-ColumnKind = Literal["text", "number"]
 KEYS_AT_ONCE = 1 << 22  # counted in one pass
 MAX_NAME = 80  # characters
 _adding = threading.Lock()  # for sessions that start at the same time
@@ -50,7 +49,7 @@ _adding = threading.Lock()  # for sessions that start at the same time
 
 class Column(NamedTuple):
     name: str
-    kind: ColumnKind
+    kind: Literal["text", "number"]
 
 
 def describe_deleted(corpus: Corpus) -> str:

@@ -71,9 +71,6 @@ class DifferentTexts(UniqueTexts):
         self._starts = np.searchsorted(of_text[self._by_text], np.arange(len(number) + 1))
         super().__init__(list(number), self._by_text[self._starts[:-1]], len(texts))
 
-    def __len__(self) -> int:
-        return len(self.texts)
-
     def batches(self, mask: np.ndarray, batch_size: int) -> list[np.ndarray]:
         """Batches of the texts in ``mask``; independent of which texts are done."""
         indices = np.flatnonzero(mask)
@@ -310,7 +307,7 @@ def embed(
         n_rose += int(has_risen(loss).sum())
         places, origins = different.places(indices)
         by_place = vectors[origins] if vectors is not None and with_vectors else None
-        counts = done, len(different), n_found, n_rose
+        counts = done, len(different.texts), n_found, n_rose
         return EmbeddingEvent(kept, places, by_place, loss[origins], *counts, unread)
 
     has_vector = np.flatnonzero(~missing)

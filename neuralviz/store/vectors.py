@@ -32,7 +32,7 @@ ID_LENGTH = 24
 _KEY = f"S{KEY_BYTES}"
 LOSSES = ("first_loss", "last_loss")
 _DELETED_AT_ONCE = 100_000  # rows in one condition
-MOST = 1 << 15  # vectors in memory; 100 MB, or 500 MB of very long ones
+MOST = 1 << 14  # vectors in memory; 50 MB, or 250 MB of very long ones
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,7 @@ import pytest
 from neuralviz.layers.geometry import FollowedWord
 from neuralviz.plots import layers as plots
 from neuralviz.plots.layers import layer_figure, scatter_figure
-from neuralviz.plots.parts import spaced_ticks
-from neuralviz.plots.theme import method_colour
+from neuralviz.plots.theme import method_colour, spaced_ticks
 
 
 def test_a_cosine_map_has_values_in_its_cells_while_there_is_room() -> None:

@@ -22,7 +22,7 @@ from neuralviz.maps.opened import OpenCorpus, OpenMap, Selection, Window
 from neuralviz.maps.projection import MOST_WHOLE
 from neuralviz.maps.shares import wilson_interval
 from neuralviz.plots import corpus_map as plots
-from neuralviz.plots.corpus_map import Density, PointColour, Standout
+from neuralviz.plots.corpus_map import MOST_DRAWN, Density, PointColour, Standout
 from neuralviz.plots.evaluation import label_accuracy_figure
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
@@ -189,7 +189,7 @@ def _sample_part(view: MapView, open_map: OpenMap) -> _Part:
 
     def make() -> _Part:
         cut = None if window is None or window.holds(plane.bounds) else window
-        rows, n = plane.sample(cut, plots.MOST_DRAWN, view.within)
+        rows, n = plane.sample(cut, MOST_DRAWN, view.within)
         counts, covered = plane.counts(cut and cut.grown(AROUND), plots.DENSITY_BINS)
         return _Part(rows, n, window, Density(counts, astuple(covered), astuple(plane.bounds)))
 
