@@ -17,7 +17,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from neuralviz.errors import NeuralvizError
 from neuralviz.jobs import Run, Task, run_queue
-from neuralviz.jobs.results import WHAT_HAPPENED, find_status, reopen_run, result_key
+from neuralviz.jobs.queue import WHAT_HAPPENED, find_status, reopen_run, result_key
 from neuralviz.jobs.task import KeptTask
 from neuralviz.ui.limits import effective_settings, is_served
 from neuralviz.ui.links import RUN, set_query_params

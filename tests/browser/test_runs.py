@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, WebSocketRoute, expect
 
 from neuralviz.errors import WorkerEndedError
-from neuralviz.jobs.results import WHAT_HAPPENED
+from neuralviz.jobs.queue import WHAT_HAPPENED
 from neuralviz.ui.links import LATE_SECONDS
 from tests.support.app import APP, Server, settled, tune
 

@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 
 from neuralviz.jobs import Run
 from neuralviz.jobs.micro_tuning import TuneTexts
-from neuralviz.jobs.results import note_run, result_key
+from neuralviz.jobs.queue import note_run, result_key
 from neuralviz.micro_tuning.events import RUN_FORMAT
 from neuralviz.models.shared import ModelRef
 from neuralviz.ui import micro_tuning

@@ -27,10 +27,10 @@ from neuralviz.evaluation.results import RESULTS_FORMAT, Cell, Compared, Results
 from neuralviz.evaluation.tables import read_data
 from neuralviz.headlines.evaluation import describe_verdict
 from neuralviz.jobs import RunQueue
-from neuralviz.jobs import results as run_results
+from neuralviz.jobs import queue as run_results
 from neuralviz.jobs.comparing import Compare, Step
 from neuralviz.jobs.evaluating import Evaluate
-from neuralviz.jobs.results import find_status, keep_run, reopen_run
+from neuralviz.jobs.queue import find_status, keep_run, reopen_run
 from neuralviz.jobs.task import KeptTask, Run
 from neuralviz.models import LanguageModel
 from neuralviz.models.shared import ModelRef

@@ -19,7 +19,7 @@ from neuralviz.embedders.specs import labels_by_spec, list_models, make_embedder
 from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.jobs import Run
 from neuralviz.jobs.mapping import MakeMaps, MapChoice, MapsState
-from neuralviz.jobs.results import find_status
+from neuralviz.jobs.queue import find_status
 from neuralviz.jobs.training import TEXTBOOKS
 from neuralviz.maps.example import NAME, add_example, add_example_once
 from neuralviz.maps.kept import KeptMap, KeptMaps, corpus_table
