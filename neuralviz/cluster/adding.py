@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import ray.data
 from pyarrow import compute
-from pyarrow.fs import FileSelector, FileSystem, FileType
+from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 from ray.data import DataContext
 
 from neuralviz.cluster.connecting import iterate_rows, open_store
@@ -41,17 +41,14 @@ from neuralviz.reading.table import (
 )
 from neuralviz.reading.tables import read_json_lines
 from neuralviz.reading.texts import clean_column, prefix_name, shorten_list
-from neuralviz.store.corpora import Column, corpus_rows, is_number, texts_table
+from neuralviz.store.corpora import Column, Corpus, CorpusStore, corpus_rows, is_number, texts_table
 from neuralviz.store.database import PATIENCE
 from neuralviz.store.files import write_beside
 from neuralviz.store.pieces import make_table, shared_folder, write_piece
 from neuralviz.words import free_name, joined
 
 if TYPE_CHECKING:
-    from pyarrow.fs import FileInfo
-
     from neuralviz.reading.table import Table
-    from neuralviz.store.corpora import Corpus, CorpusStore
 
 ENDINGS = (".parquet", ".jsonl", ".ndjson", ".csv", ".tsv")
 OPENED_AT_ONCE = 16  # files

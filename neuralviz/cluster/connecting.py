@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent to anybody
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
@@ -31,10 +31,7 @@ from ray.exceptions import RayError
 from neuralviz.cluster import LOCAL, is_address
 from neuralviz.errors import NeuralvizError, StoreError, shorten_reason
 from neuralviz.paths import home
-from neuralviz.store.corpora import CorpusStore
-
-if TYPE_CHECKING:
-    from neuralviz.store.corpora import Corpus
+from neuralviz.store.corpora import Corpus, CorpusStore
 
 ROWS_PATIENCE = 5.0  # seconds for the work under way, when nobody wants more rows
 RESUMES = "Finished work is saved; run the same command again to resume."

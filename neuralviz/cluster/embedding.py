@@ -21,7 +21,7 @@ import numpy as np
 import ray.data
 from ray.data import ActorPoolStrategy
 
-from neuralviz.cluster.connecting import RESUMES, iterate_rows, open_store, this_machine
+from neuralviz.cluster.connecting import RESUMES, Cluster, iterate_rows, open_store, this_machine
 from neuralviz.embedders.base import MOST_TEXTS, describe_unread, has_risen
 from neuralviz.embedders.specs import make_embedder
 from neuralviz.errors import (
@@ -44,7 +44,6 @@ from neuralviz.store.pieces import Piece, PieceVectors, commit_pieces, shared_fo
 from neuralviz.store.vectors import embedder_id
 
 if TYPE_CHECKING:
-    from neuralviz.cluster.connecting import Cluster
     from neuralviz.embedders import Embedder
     from neuralviz.errors import ShouldStop
     from neuralviz.maps.mapping import PlaceBlock, PlacedBlock

@@ -35,7 +35,7 @@ from neuralviz.errors import (
     UnreadTextWarning,
     never,
 )
-from neuralviz.models import TextModel, tokenize
+from neuralviz.models import TextModel, TokenizedText, tokenize
 from neuralviz.models.language_model import check_model
 from neuralviz.models.tokens import check_several, check_texts, encode_texts, to_utf8
 from neuralviz.words import ShortRepr, name_texts
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from neuralviz.embedders.specs import EmbedderSpec
-    from neuralviz.models import TokenizedText
 
 BATCH_SIZE = 32
 # Of `Embedder.cache_key` and the computation; a new version computes all vectors anew.

@@ -12,7 +12,7 @@ import torch
 from torch.func import functional_call
 
 from neuralviz.embedders.base import Embedded, ModelEmbedder, missing_losses
-from neuralviz.errors import SettingsError
+from neuralviz.errors import SettingsError, ShouldStop
 from neuralviz.layers.states import make_pooling, pool_texts
 from neuralviz.micro_tuning.events import neural_embeddings
 from neuralviz.micro_tuning.loop import learn, learn_by_epoch, loss_gradients
@@ -24,13 +24,11 @@ from neuralviz.micro_tuning.settings import (
     TuningSettings,
     check_settings,
 )
-from neuralviz.models import LanguageModel
+from neuralviz.models import LanguageModel, TokenizedText
 from neuralviz.models.passes import copy_network
 
 if TYPE_CHECKING:
-    from neuralviz.errors import ShouldStop
     from neuralviz.micro_tuning import MicroTuning
-    from neuralviz.models import TokenizedText
 
 APPENDIX_G_EPOCHS = 5
 

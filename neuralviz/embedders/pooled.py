@@ -12,15 +12,13 @@ import torch
 
 from neuralviz.embedders.base import Embedded, ModelEmbedder, missing_losses
 from neuralviz.layers.sbert_wk import part_pooling
-from neuralviz.layers.settings import check_layer_numbers, check_sbert_wk
-from neuralviz.layers.states import make_pooling, pool_texts
+from neuralviz.layers.settings import PoolingName, Variant, check_layer_numbers, check_sbert_wk
+from neuralviz.layers.states import LayerStates, Pooling, make_pooling, pool_texts
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from neuralviz.errors import ShouldStop
-    from neuralviz.layers.settings import PoolingName, Variant
-    from neuralviz.layers.states import LayerStates, Pooling
     from neuralviz.models import TextModel, TokenizedText
 
 

@@ -10,9 +10,9 @@ from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from neuralviz.embedders.base import ConcatenatedEmbedder
+from neuralviz.embedders.base import ConcatenatedEmbedder, Embedder
 from neuralviz.errors import ModelError, SettingsError
 from neuralviz.layers.settings import MOST_WINDOW, PARTS, VARIANTS
 from neuralviz.micro_tuning import TuningSettings, parse_blueprints
@@ -29,10 +29,6 @@ from neuralviz.micro_tuning.settings import (
 from neuralviz.models import BUNDLED, MINILM
 from neuralviz.models.shared import LOADERS, Loaders, ModelKind, ModelRef
 from neuralviz.words import joined
-
-if TYPE_CHECKING:
-    from neuralviz.embedders.base import Embedder
-
 
 JOIN = "+"
 OPTIONS_SIGN = "@"  # before a method's own options

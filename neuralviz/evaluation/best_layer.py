@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,9 +15,6 @@ from neuralviz.evaluation.bootstrap import (
     seem_reversed,
 )
 from neuralviz.evaluation.correlation import Correlation, correlate
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 BEST_OF_ALL = "The best of all layers on these pairs looks a little better than it is on others."
 _NOTHING = np.zeros(0)

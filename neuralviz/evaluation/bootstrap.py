@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import numpy as np
 import scipy  # its parts are loaded when they are first used
 
-from neuralviz.errors import check_stop, never
+from neuralviz.errors import ShouldStop, check_stop, never
 from neuralviz.evaluation.broken import TIE
 from neuralviz.evaluation.correlation import (
     COEFFICIENTS,
@@ -17,11 +18,8 @@ from neuralviz.evaluation.correlation import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from numpy.typing import ArrayLike
 
-    from neuralviz.errors import ShouldStop
 
 RESAMPLES = 1000
 FEWEST_RESAMPLES = 200  # below, percentiles at 95% are guesses

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.arrays import unit_vectors
-from neuralviz.errors import NeuralvizError, check_stop, never
+from neuralviz.errors import NeuralvizError, ShouldStop, check_stop, never
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from neuralviz.errors import ShouldStop
 
 TIE = 1e-7
 MAX_COMPARED = 4 * 10**10  # relations that are compared one by one, for what two methods share

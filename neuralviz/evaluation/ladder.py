@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from sklearn.linear_model import LinearRegression
 
-from neuralviz.embedders.base import describe_unread
+from neuralviz.embedders.base import Embedder, describe_unread
 from neuralviz.embedders.pooled import LayerwiseEmbedder, PooledEmbedder
 from neuralviz.embedders.specs import embedder_spec, make_embedder
-from neuralviz.errors import ModelError, never
+from neuralviz.errors import ModelError, ShouldStop, never
 from neuralviz.evaluation.best_layer import MeasuredPooling
 from neuralviz.evaluation.correlation import correlate
 from neuralviz.evaluation.ladder_results import (
@@ -30,11 +30,11 @@ from neuralviz.evaluation.ladder_results import (
     RungResult,
     TestPairs,
 )
-from neuralviz.layers.settings import POOLINGS
+from neuralviz.layers.settings import POOLINGS, PoolingName
 from neuralviz.models.language_model import LanguageModel
 from neuralviz.models.passes import encode_last
-from neuralviz.models.shared import LOADERS
-from neuralviz.reading.pairs import Scale
+from neuralviz.models.shared import LOADERS, Loaders
+from neuralviz.reading.pairs import Scale, ScoredPairs
 from neuralviz.store.embedding import embed
 from neuralviz.training.similarity.data import (
     PairFeatures,
@@ -48,13 +48,8 @@ from neuralviz.training.similarity.loop import fit, load_network, predict
 from neuralviz.training.similarity.settings import RUNG_NAMES, SimilarityEnded
 
 if TYPE_CHECKING:
-    from neuralviz.embedders.base import Embedder
-    from neuralviz.errors import ShouldStop
     from neuralviz.evaluation.ladder_results import LadderSettings
-    from neuralviz.layers.settings import PoolingName
     from neuralviz.models import TextModel
-    from neuralviz.models.shared import Loaders
-    from neuralviz.reading.pairs import ScoredPairs
     from neuralviz.store.vectors import VectorStore
     from neuralviz.training.similarity.data import SplitPairs
 

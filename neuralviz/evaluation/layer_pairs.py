@@ -9,17 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralviz.errors import ModelError, TextError, UnreadableTextError, never
+from neuralviz.errors import ModelError, ShouldStop, TextError, UnreadableTextError, never
 from neuralviz.evaluation.best_layer import MeasuredPooling
 from neuralviz.layers.sbert_wk import ablation, sbert_wk_pooling
 from neuralviz.layers.settings import POOLINGS, VARIANTS, Variant, check_sbert_wk
-from neuralviz.layers.states import make_pooling, pool_texts
-from neuralviz.models import tokenize
+from neuralviz.layers.states import Pooling, make_pooling, pool_texts
+from neuralviz.models import TextModel, TokenizedText, tokenize
 
 if TYPE_CHECKING:
-    from neuralviz.errors import ShouldStop
-    from neuralviz.layers.states import Pooling
-    from neuralviz.models import TextModel, TokenizedText
     from neuralviz.reading.pairs import ScoredPairs
 
 PAIRS_AT_ONCE = 32

@@ -39,7 +39,7 @@ from neuralviz.evaluation.data import (
     ScoredData,
     distinct,
 )
-from neuralviz.evaluation.plan import DEFAULT_MEASURES
+from neuralviz.evaluation.plan import DEFAULT_MEASURES, EvaluationPlan, MeasureSettings, Row
 from neuralviz.evaluation.probing import Accuracy, left_out_in_words, probe, rare_labels
 from neuralviz.evaluation.results import (
     Cell,
@@ -53,7 +53,7 @@ from neuralviz.evaluation.results import (
 from neuralviz.evaluation.triplets import count_triplets, shared_triplets, worst_triplets
 from neuralviz.maps.neighbours import find_neighbours, find_outvoted, knn_voted
 from neuralviz.micro_tuning.settings import is_fast
-from neuralviz.models.shared import LOADERS
+from neuralviz.models.shared import LOADERS, Loaders
 from neuralviz.paths import home
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.database import Database
@@ -67,8 +67,6 @@ if TYPE_CHECKING:
 
     from neuralviz.embedders import NeuralEmbedder
     from neuralviz.errors import ShouldStop
-    from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings, Row
-    from neuralviz.models.shared import Loaders
 
 
 WORST = 20  # triplets, and texts, that are listed

@@ -18,12 +18,11 @@ from neuralviz.layers.settings import PARTS
 from neuralviz.maps.neighbours import K
 from neuralviz.micro_tuning.settings import DEFAULT_BLUEPRINTS, PRECISIONS
 from neuralviz.models import BUNDLED
-from neuralviz.models.shared import LOADERS
+from neuralviz.models.shared import LOADERS, Loaders
 
 if TYPE_CHECKING:
     from neuralviz.embedders.specs import EmbedderSpec
     from neuralviz.evaluation.data import DataSet, Measure
-    from neuralviz.models.shared import Loaders
 
 KEY_VERSION = 3  # of `EvaluationPlan.cache_key`: raise it where the same plan gives other results
 NOTHING_IMPORTED: Mapping[str, EmbedderSpec] = MappingProxyType({})

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralviz.errors import NeuralvizError, check_stop, never
+from neuralviz.errors import NeuralvizError, ShouldStop, check_stop, never
 from neuralviz.maps.shares import wilson_interval
 from neuralviz.words import joined, many
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
     from sklearn.pipeline import Pipeline
 
-    from neuralviz.errors import ShouldStop
 
 FOLDS = 5  # of cross-validation
 MOST_LABELS = 12  # in a matrix that is read; the rarest of more are put together

@@ -15,7 +15,7 @@ import numpy as np
 
 from neuralviz import training
 from neuralviz.arrays import RecordFormat
-from neuralviz.errors import NeuralvizError, Stopped, check_choice, never
+from neuralviz.errors import NeuralvizError, ShouldStop, Stopped, check_choice, never
 from neuralviz.maps.neighbours import K, knn_by_space
 from neuralviz.store.files import write_bytes_beside
 from neuralviz.store.writing import explain_write_errors
@@ -37,7 +37,6 @@ from neuralviz.words import number
 if TYPE_CHECKING:
     import pandas as pd
 
-    from neuralviz.errors import ShouldStop
     from neuralviz.models import TextModel
     from neuralviz.training.record import Snapshot
     from neuralviz.training.settings import PairKind

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.errors import NeuralvizError, check_stop, never
+from neuralviz.errors import NeuralvizError, ShouldStop, check_stop, never
 from neuralviz.evaluation.broken import (
     BLOCK,
     MAX_COMPARED,
@@ -24,7 +24,6 @@ from neuralviz.evaluation.broken import (
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from neuralviz.errors import ShouldStop
 
 MAX_PRODUCTS = 4 * 10**10  # of anchors with texts: minutes of work
 

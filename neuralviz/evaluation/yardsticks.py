@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,17 +11,13 @@ import numpy as np
 import scipy  # its parts are loaded when they are first used
 
 from neuralviz.evaluation.bootstrap import paired_interval
-from neuralviz.evaluation.data import ScoredData
-from neuralviz.evaluation.results import EXPLAINED, YARDSTICKS, Bounds, Yardstick
+from neuralviz.evaluation.data import DataSet, ScoredData
+from neuralviz.evaluation.results import EXPLAINED, YARDSTICKS, Bounds, Measured, Results, Yardstick
 from neuralviz.maps.shares import paired_share_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import pandas as pd
 
-    from neuralviz.evaluation.data import DataSet
-    from neuralviz.evaluation.results import Measured, Results
 
 LEVEL = 0.5e-4  # values that differ by less are written alike, and are level
 INTERVALS = (

@@ -9,7 +9,7 @@ import numpy as np
 
 from neuralviz.embedders.specs import short_labels
 from neuralviz.evaluation.correlation import REVERSE
-from neuralviz.evaluation.data import ScoredData
+from neuralviz.evaluation.data import DataSet, ScoredData
 from neuralviz.evaluation.probing_tasks import TASKS, ProbingTask
 from neuralviz.evaluation.yardsticks import (
     RankedMethod,
@@ -33,7 +33,6 @@ from neuralviz.words import many, number
 
 if TYPE_CHECKING:
     from neuralviz.evaluation import results as numbers
-    from neuralviz.evaluation.data import DataSet
     from neuralviz.evaluation.plan import Row
     from neuralviz.evaluation.results import Results, Yardstick
 

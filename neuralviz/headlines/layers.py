@@ -29,7 +29,7 @@ from neuralviz.headlines import (
     write_range,
 )
 from neuralviz.layers.settings import POOLING_NAMES
-from neuralviz.training.similarity.settings import RUNG_NAMES
+from neuralviz.training.similarity.settings import RUNG_NAMES, Rung
 from neuralviz.words import joined, many, number
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.ladder_results import Ladder
     from neuralviz.layers.geometry import FollowedWord
     from neuralviz.layers.words import TokenWeights
-    from neuralviz.training.similarity.settings import Rung
 
 
 NAMED = 3  # words of each kind

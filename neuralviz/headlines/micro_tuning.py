@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,8 +12,6 @@ from neuralviz.headlines import Entry, begin, most_and_least, write_times
 from neuralviz.words import joined, many, name_texts, number, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from neuralviz.micro_tuning.events import RunRecord
     from neuralviz.micro_tuning.settings import MaskedInputs, TuningSettings
     from neuralviz.micro_tuning.walkthrough import Walkthrough

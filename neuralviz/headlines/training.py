@@ -9,12 +9,11 @@ import numpy as np
 
 from neuralviz.headlines import LEVEL, UNSURE, Entry, Headline, Measured, begin, rank_hits, voters
 from neuralviz.maps.neighbours import K
-from neuralviz.training.record import kept_neighbours
+from neuralviz.training.record import Lesson, NewNeighbours, kept_neighbours
 from neuralviz.words import joined, many
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.training_tables import TrainingCell
-    from neuralviz.training.record import Lesson, NewNeighbours
     from neuralviz.training.settings import TrainingSettings
 
 GAINING = 0.01  # what counts as a gain, in shares

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,11 +13,8 @@ from neuralviz.maps.projection import Projection, ProjectionSettings
 from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import read_texts
-from neuralviz.store.corpora import add_once
+from neuralviz.store.corpora import Corpus, CorpusStore, add_once
 from neuralviz.store.vectors import text_keys
-
-if TYPE_CHECKING:
-    from neuralviz.store.corpora import Corpus, CorpusStore
 
 TEXTS = "topics.csv"
 RECORDED = "topics_maps.npz"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,18 +19,11 @@ from neuralviz.errors import StoreError
 from neuralviz.maps.clusters import Clusters
 from neuralviz.maps.neighbours import Neighbours
 from neuralviz.maps.projection import Projection, ProjectionSettings
-from neuralviz.store.corpora import are_whole
+from neuralviz.store.corpora import Column, Corpus, CorpusStore, are_whole
 from neuralviz.store.database import PATIENCE, current_time, list_array, read_rows, rows_of
-from neuralviz.store.vectors import LOSSES
+from neuralviz.store.vectors import LOSSES, KeptEmbedder
 from neuralviz.store.writing import vector_lists
 from neuralviz.words import free_name
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from neuralviz.store.corpora import Column, Corpus, CorpusStore
-    from neuralviz.store.vectors import KeptEmbedder
-
 
 VERSION = 2  # of the method: changes the ID of maps with equal settings
 _ID_LENGTH = 24

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from multiprocessing import get_context, parent_process
+from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,7 @@ from neuralviz.errors import (
     never,
 )
 from neuralviz.maps.clusters import Clusters, find_clusters, name_clusters
-from neuralviz.maps.kept import KeptMaps
+from neuralviz.maps.kept import KeptMap, KeptMaps
 from neuralviz.maps.neighbours import (
     NearGroups,
     Neighbours,
@@ -56,7 +57,7 @@ from neuralviz.maps.projection import (
     project_on_components,
 )
 from neuralviz.native_libraries import count_cores
-from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.files import prune
 from neuralviz.store.index import (
     build_index,
@@ -70,13 +71,9 @@ from neuralviz.store.vectors import KEY_BYTES, match_keys, not_embedded_error, v
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from multiprocessing.synchronize import Event
-
     from numpy.typing import ArrayLike
 
-    from neuralviz.maps.kept import KeptMap
     from neuralviz.maps.projection import ProjectionSettings
-    from neuralviz.store.corpora import Corpus
     from neuralviz.store.vectors import KeptEmbedder
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -20,13 +20,9 @@ from neuralviz.maps.mapping import SampledNeighbours, find_embedder, neighbours_
 from neuralviz.maps.neighbours import K, Neighbours, neighbours_of_points, sampled_right
 from neuralviz.maps.projection import REDUCERS, SCORED_NEIGHBOURS, is_large
 from neuralviz.reading.table import ID_COLUMNS
-from neuralviz.store.corpora import Corpus, CorpusStore, are_whole
+from neuralviz.store.corpora import Column, Corpus, CorpusStore, are_whole
 from neuralviz.store.vectors import KeptEmbedder
 from neuralviz.words import many, number
-
-if TYPE_CHECKING:
-    from neuralviz.store.corpora import Column
-
 
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.evaluation.similarity import rank_differences
+from neuralviz.evaluation.similarity import Similarity, rank_differences
 from neuralviz.plots.report import About, figure_html, page_html
 from neuralviz.plots.theme import (
     CIVIDIS,
@@ -28,7 +28,6 @@ from neuralviz.words import number
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from neuralviz.evaluation.similarity import Similarity
 
 MAX_VALUES = 10  # texts; more leave no room for numbers in the cells
 FEW_TEXTS, LARGE_VALUES, SMALL_VALUES = 6, 14, 10  # px of the numbers, equal in all heatmaps

@@ -30,13 +30,12 @@ from neuralviz.plots.theme import (
     number_axis,
     widen,
 )
-from neuralviz.training.similarity.settings import RUNG_NAMES
+from neuralviz.training.similarity.settings import RUNG_NAMES, Rung
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from neuralviz.evaluation.ladder_results import Curve, LadderLine
-    from neuralviz.training.similarity.settings import Rung
 
 _BASELINE_COLOURS = {FLOOR: BLUE, LINEAR: BEFORE, SENTENCE: SKY, NEURAL: VERMILLION}
 _MOST_BINS = 24

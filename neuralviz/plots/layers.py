@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from plotly.subplots import make_subplots
 
-from neuralviz.layers.settings import POOLING_NAMES, VARIANT_NAMES, kind_in_words
+from neuralviz.layers.settings import POOLING_NAMES, VARIANT_NAMES, Variant, kind_in_words
 from neuralviz.plots.theme import (
     BARE,
     BLUE,
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from neuralviz.layers.geometry import FollowedWord
-    from neuralviz.layers.settings import Variant
 
 MAX_TOKENS = 60
 MAX_WORDS = 80  # lines

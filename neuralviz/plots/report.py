@@ -10,13 +10,12 @@ from datetime import UTC, datetime
 from html import escape
 from itertools import count, islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 
 from neuralviz import __version__
 from neuralviz.evaluation.broken import TIE
-from neuralviz.evaluation.results import ARROWS, Table
+from neuralviz.evaluation.results import ARROWS, Results, Table
 from neuralviz.evaluation.yardsticks import (
     INTERVALS,
     best_first,
@@ -31,10 +30,6 @@ from neuralviz.plots import evaluation as plots
 from neuralviz.plots.theme import FONT, shorten, style
 from neuralviz.words import many
 from neuralviz.words import number as written
-
-if TYPE_CHECKING:
-    from neuralviz.evaluation.results import Results
-
 
 MAX_HISTOGRAMS = 4  # and matrices of confused labels
 LEFT_OUT = ("kendall_b", "pearson")  # only in the tables

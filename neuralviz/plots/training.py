@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from neuralviz.evaluation.training_tables import training_numbers
+from neuralviz.evaluation.training_tables import TrainingCell, TrainingTable, training_numbers
 from neuralviz.headlines.training import trained_part
 from neuralviz.plots.corpus_map import COLOURS
 from neuralviz.plots.report import About
@@ -35,7 +35,6 @@ from neuralviz.words import many
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from neuralviz.evaluation.training_tables import TrainingCell, TrainingTable
     from neuralviz.training.record import Lesson
 
 SMOOTHED = 10  # steps

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from tokenize import TokenError
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 import numpy as np
 import pyarrow as pa
@@ -13,14 +13,9 @@ from pyarrow import compute, parquet, types
 
 from neuralviz.errors import TextError
 from neuralviz.reading.arrow_tables import check_damage
-from neuralviz.reading.source import HEAD, tidy
+from neuralviz.reading.source import HEAD, Source, tidy
 from neuralviz.reading.table import MAX_CHARACTERS, cell_text, match_names
 from neuralviz.reading.texts import MAX_TEXTS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from neuralviz.reading.source import Source
 
 ENDINGS = (".npy", ".parquet")
 VECTOR_COLUMNS = ("vector", "vectors", "embedding", "embeddings", "emb")

@@ -12,20 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralviz.embedders.base import check_count, describe_unread, has_risen
+from neuralviz.embedders.base import Embedder, check_count, describe_unread, has_risen
 from neuralviz.embedders.specs import EmbedderSpec, make_embedder
-from neuralviz.errors import TextError, UnreadableTextError, check_stop, never
+from neuralviz.errors import ShouldStop, TextError, UnreadableTextError, check_stop, never
 from neuralviz.models.shared import LOADERS
 from neuralviz.models.tokens import check_texts
-from neuralviz.store.vectors import text_keys
+from neuralviz.store.vectors import KeptEmbedder, VectorStore, text_keys
 from neuralviz.words import ShortRepr
 
 if TYPE_CHECKING:
-    from neuralviz.embedders.base import Embedder
     from neuralviz.embedders.neural import NeuralEmbedder
-    from neuralviz.errors import ShouldStop
     from neuralviz.store.corpora import Corpus, CorpusStore
-    from neuralviz.store.vectors import KeptEmbedder, VectorStore
 
 PORTION = 1 << 16  # texts sorted by length together; the same on every machine
 BLOCK = 8192  # texts, roughly, whose tokens and vectors are in memory

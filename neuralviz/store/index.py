@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neuralviz.arrays import unit_vectors
-from neuralviz.store.corpora import describe_deleted, read_row_ids, texts_table
+from neuralviz.store.corpora import Corpus, CorpusStore, describe_deleted, read_row_ids, texts_table
 from neuralviz.store.database import (
     PATIENCE,
     Database,
@@ -25,13 +25,11 @@ from neuralviz.store.database import (
     rows_of,
     rows_with_keys,
 )
-from neuralviz.store.vectors import keys_of, match_keys, vectors_table
+from neuralviz.store.vectors import KeptEmbedder, keys_of, match_keys, vectors_table
 
 if TYPE_CHECKING:
     from lancedb.table import Table
 
-    from neuralviz.store.corpora import Corpus, CorpusStore
-    from neuralviz.store.vectors import KeptEmbedder
 
 INDEXED_FROM = 100_000  # rows
 CODED_FROM = 128  # values of a vector; shorter ones lose too much at one bit per value

@@ -23,13 +23,11 @@ from lance.file import LanceFileReader
 from lance.fragment import write_fragments
 
 from neuralviz.errors import StoreError
-from neuralviz.store.database import PATIENCE
-from neuralviz.store.vectors import KEY_BYTES, KeptVectors, vector_rows, vectors_table
+from neuralviz.store.database import PATIENCE, Database
+from neuralviz.store.vectors import KEY_BYTES, KeptEmbedder, KeptVectors, vector_rows, vectors_table
 
 if TYPE_CHECKING:
     from neuralviz.embedders import Embedder
-    from neuralviz.store.database import Database
-    from neuralviz.store.vectors import KeptEmbedder
 
 ROWS_OF_FILE = 1 << 20
 

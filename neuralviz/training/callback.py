@@ -28,14 +28,13 @@ from neuralviz.training.record import (
     Watch,
     read_folder,
 )
-from neuralviz.training.settings import TrainingSettings
+from neuralviz.training.settings import PairKind, TrainingSettings
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
     from torch import Tensor
     from transformers import TrainerState
 
-    from neuralviz.training.settings import PairKind
 
 MOST_SNAPSHOTS = 40  # beyond this, every second one is dropped
 DEFAULT_SNAPSHOTS = 10  # unless every_steps is set

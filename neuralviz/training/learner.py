@@ -12,24 +12,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional
 
 from neuralviz.embedders.pooled import PooledEmbedder
-from neuralviz.errors import ModelError, SettingsError, check_stop, never
-from neuralviz.layers.states import pool_texts
-from neuralviz.models import tokenize
+from neuralviz.errors import ModelError, SettingsError, ShouldStop, check_stop, never
+from neuralviz.layers.states import LayerStates, pool_texts
+from neuralviz.models import TextModel, tokenize
 from neuralviz.models.passes import pad_inputs, seeded
 from neuralviz.models.quiet import quiet_transformers
 from neuralviz.store.embedding import embed
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-    from neuralviz.errors import ShouldStop
-    from neuralviz.layers.states import LayerStates
-    from neuralviz.models import TextModel
     from neuralviz.store.vectors import VectorStore
     from neuralviz.training.record import Watch
     from neuralviz.training.settings import TrainingPooling, TrainingSettings

@@ -17,7 +17,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 from torch.nn import functional
 
-from neuralviz.errors import NeuralvizError, Stopped, TextError, never
+from neuralviz.errors import NeuralvizError, ShouldStop, Stopped, TextError, never
 from neuralviz.models.passes import seeded
 from neuralviz.store.files import folder_error
 from neuralviz.training.learner import make_learner
@@ -30,15 +30,13 @@ from neuralviz.training.record import (
     hold_training,
     list_checkpoints,
 )
-from neuralviz.training.settings import PairSource, TrainingSettings, steps_of_epoch
+from neuralviz.training.settings import Pair, PairSource, TrainingSettings, steps_of_epoch
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from neuralviz.errors import ShouldStop
     from neuralviz.models import TextModel
     from neuralviz.training.record import Snapshot, TrainingEvent, Watch
-    from neuralviz.training.settings import Pair
 
 
 WARM_UP = 0.1  # of an epoch's steps

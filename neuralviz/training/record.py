@@ -13,7 +13,7 @@ import numpy as np
 from filelock import FileLock, Timeout
 
 from neuralviz.arrays import RecordFormat
-from neuralviz.errors import NeuralvizError, never
+from neuralviz.errors import NeuralvizError, ShouldStop, never
 from neuralviz.maps.neighbours import K, check_vectors, find_neighbours, knn_right, why_no_votes
 from neuralviz.paths import home
 from neuralviz.store.files import folder_error, prune
@@ -21,7 +21,6 @@ from neuralviz.training.settings import TrainingSettings
 from neuralviz.words import ShortRepr, many
 
 if TYPE_CHECKING:
-    from neuralviz.errors import ShouldStop
     from neuralviz.training.learner import Learner
 
 RECORDING_FILE = "training.npz"  # within the folder of snapshots

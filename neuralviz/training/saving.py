@@ -21,14 +21,12 @@ from neuralviz.errors import SettingsError, StoreError, shorten_reason
 from neuralviz.models.exporting import new_folder
 from neuralviz.models.quiet import quiet_transformers
 from neuralviz.models.shared import RECORD_FILE
-from neuralviz.training.learner import TransformerLearner
-from neuralviz.training.settings import SAVED_POOLINGS, check_can_be_saved
+from neuralviz.training.learner import Learner, TransformerLearner
+from neuralviz.training.settings import SAVED_POOLINGS, TrainingSettings, check_can_be_saved
 
 if TYPE_CHECKING:
     from neuralviz.models import TextModel
-    from neuralviz.training.learner import Learner
     from neuralviz.training.record import Trained
-    from neuralviz.training.settings import TrainingSettings
 
 TOLERANCE = 1e-3  # relative to the largest value; allows for GPU and CPU differences
 _PROBES = (

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import pandas as pd
 import streamlit as st
@@ -20,7 +20,7 @@ from neuralviz.embedders import METHODS, EmbedderSpec, embedder_spec
 from neuralviz.embedders.specs import Option, concatenate_specs, read_methods, select_options
 from neuralviz.errors import NeuralvizError
 from neuralviz.micro_tuning.settings import PRECISION_LINES, PRECISIONS, Precision, is_fast
-from neuralviz.models import BUNDLED, MINILM
+from neuralviz.models import BUNDLED, MINILM, TextModel
 from neuralviz.models.shared import (
     ModelKind,
     check_may_load,
@@ -38,10 +38,6 @@ from neuralviz.ui.limits import effective_settings, has_visitors
 from neuralviz.ui.pace import let_others_draw
 from neuralviz.ui.page import plain, show_error
 from neuralviz.words import many
-
-if TYPE_CHECKING:
-    from neuralviz.models import TextModel
-
 
 T = TypeVar("T")
 M = TypeVar("M", bound="TextModel")

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy  # its parts are loaded when they are first used
 
-from neuralviz.errors import TextError, never
-from neuralviz.reading.pairs import Scale
-from neuralviz.store.embedding import embed
+from neuralviz.errors import ShouldStop, TextError, never
+from neuralviz.reading.pairs import Scale, ScoredPairs
+from neuralviz.store.embedding import EmbeddingEvent, embed
 from neuralviz.words import many, number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from neuralviz.embedders.pooled import LayerwiseEmbedder
-    from neuralviz.errors import ShouldStop
-    from neuralviz.reading.pairs import ScoredPairs
-    from neuralviz.store.embedding import EmbeddingEvent
     from neuralviz.store.vectors import VectorStore
 
 SHARES = {"train": 0.6, "dev": 0.2, "test": 0.2}  # of the pairs

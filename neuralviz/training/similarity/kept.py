@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,29 +14,23 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load, save
 
 import neuralviz.models
-from neuralviz.errors import ModelError, SettingsError, StoreError, never
+from neuralviz.errors import ModelError, SettingsError, ShouldStop, StoreError, never
 from neuralviz.models.shared import MODEL_NAME, check_free_name
 from neuralviz.paths import similarity_models_folder
-from neuralviz.reading.pairs import Scale
+from neuralviz.reading.pairs import Scale, ScoredPairs
 from neuralviz.store.files import write_beside
-from neuralviz.store.vectors import MemoryVectors
+from neuralviz.store.vectors import MemoryVectors, VectorStore
 from neuralviz.training.similarity.data import (
     different_texts,
     look_up,
     make_room,
     pair_features,
 )
-from neuralviz.training.similarity.settings import SimilarityEnded, SimilaritySettings
+from neuralviz.training.similarity.settings import Rung, SimilarityEnded, SimilaritySettings
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from neuralviz.errors import ShouldStop
     from neuralviz.models import TextModel
-    from neuralviz.reading.pairs import ScoredPairs
     from neuralviz.store.embedding import EmbeddingEvent
-    from neuralviz.store.vectors import VectorStore
-    from neuralviz.training.similarity.settings import Rung
 
 FORMAT = 1  # of a file
 KIND = "similarity model"

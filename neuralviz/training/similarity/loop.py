@@ -10,11 +10,11 @@ import numpy as np
 import torch
 from safetensors.torch import load, save
 from scipy.stats import spearmanr
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional
 
-from neuralviz.errors import NeuralvizError, TextError, check_stop, never
-from neuralviz.training.similarity.data import check_different
+from neuralviz.errors import NeuralvizError, ShouldStop, TextError, check_stop, never
+from neuralviz.training.similarity.data import PairFeatures, check_different
 from neuralviz.training.similarity.settings import (
     AutoencoderEpoch,
     SimilarityEnded,
@@ -23,10 +23,6 @@ from neuralviz.training.similarity.settings import (
 )
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-    from neuralviz.errors import ShouldStop
-    from neuralviz.training.similarity.data import PairFeatures
     from neuralviz.training.similarity.settings import SimilaritySettings
 
 

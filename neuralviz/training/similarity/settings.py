@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
 from neuralviz.errors import SettingsError
-from neuralviz.layers.settings import POOLINGS
+from neuralviz.layers.settings import POOLINGS, PoolingName
 from neuralviz.training.settings import Limits, check_whole_numbers
 from neuralviz.words import ShortRepr
 
 if TYPE_CHECKING:
     import numpy as np
-
-    from neuralviz.layers.settings import PoolingName
 
 
 Rung = Literal["cosines", "siamese", "autoencoder", "log-variance"]
