@@ -25,7 +25,15 @@ from neuralviz.cli.console import (
 from neuralviz.embedders import EmbedderSpec, split_options
 from neuralviz.errors import NeuralvizError, SettingsError, check_choice
 from neuralviz.evaluation.bootstrap import FEWEST_RESAMPLES, MOST_RESAMPLES
-from neuralviz.evaluation.data import DataSet, Measure, Thresholds
+from neuralviz.evaluation.data import (
+    MAX_ROWS,
+    PREFIX,
+    DataSet,
+    Measure,
+    Thresholds,
+    load_hub_data,
+    make_data,
+)
 from neuralviz.evaluation.measures import check_measures, kept_vectors
 from neuralviz.evaluation.plan import (
     EXPERIMENTS,
@@ -36,7 +44,6 @@ from neuralviz.evaluation.plan import (
 )
 from neuralviz.evaluation.probing_tasks import TASKS, probing_task
 from neuralviz.evaluation.results import ARROWS, Results
-from neuralviz.evaluation.tables import MAX_ROWS, PREFIX, load_hub_data, make_data
 from neuralviz.headlines.evaluation import describe_verdict
 from neuralviz.jobs.evaluating import Evaluate
 from neuralviz.paths import sample_data

@@ -12,9 +12,8 @@ from neuralviz.arrays import RecordFormat
 from neuralviz.errors import SettingsError
 from neuralviz.evaluation.best_layer import MeasuredPooling, resample
 from neuralviz.evaluation.bootstrap import interval, paired_interval
-from neuralviz.evaluation.data import digest_texts
+from neuralviz.evaluation.data import STS_TEST, digest_texts
 from neuralviz.evaluation.results import finite_mean
-from neuralviz.evaluation.tables import STS_TEST
 from neuralviz.reading.pairs import Scale
 from neuralviz.training.similarity.settings import (
     PUBLISHED,

@@ -17,7 +17,17 @@ import streamlit as st
 from neuralviz.embedders import METHODS, split_options
 from neuralviz.embedders.specs import EmbedderSpec, method_labels, short_labels, split_at_commas
 from neuralviz.errors import NeuralvizError, StoreError
-from neuralviz.evaluation.data import BY_RANGE, DataSet, LabelledData, Measure, ScoredData
+from neuralviz.evaluation.data import (
+    BY_RANGE,
+    CorpusKind,
+    DataSet,
+    LabelledData,
+    Measure,
+    ScoredData,
+    corpus_data,
+    load_hub_data,
+    make_data,
+)
 from neuralviz.evaluation.measures import check_measures
 from neuralviz.evaluation.plan import (
     EXPERIMENTS,
@@ -30,7 +40,6 @@ from neuralviz.evaluation.plan import (
 )
 from neuralviz.evaluation.probing_tasks import TASKS, probing_task
 from neuralviz.evaluation.results import EMPTY_CELL, EXPLAINED, Measured, Results, Yardstick
-from neuralviz.evaluation.tables import CorpusKind, corpus_data, load_hub_data, make_data
 from neuralviz.evaluation.yardsticks import (
     best_first,
     compute_leads,

@@ -12,7 +12,7 @@ from typing import Any, Literal, cast
 import streamlit as st
 
 from neuralviz.errors import NeuralvizError
-from neuralviz.evaluation.tables import guess_columns, guess_kind
+from neuralviz.evaluation.data import guess_columns, guess_kind
 from neuralviz.paths import sample_data
 from neuralviz.reading.pairs import (
     OPTIONAL,

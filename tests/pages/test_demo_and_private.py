@@ -12,7 +12,7 @@ from streamlit.runtime.context import ContextProxy
 from streamlit.testing.v1 import AppTest
 
 from neuralviz.errors import StoreError
-from neuralviz.evaluation.tables import read_data
+from neuralviz.evaluation.data import read_data
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.reading.vectors import ReadVectors

@@ -19,10 +19,9 @@ from streamlit.testing.v1 import AppTest
 from neuralviz.embedders import embedder_spec
 from neuralviz.errors import ModelError, NeuralvizError
 from neuralviz.evaluation import measures
-from neuralviz.evaluation.data import DataSet
+from neuralviz.evaluation.data import DataSet, read_data
 from neuralviz.evaluation.plan import MeasureSettings
 from neuralviz.evaluation.results import RESULTS_FORMAT
-from neuralviz.evaluation.tables import read_data
 from neuralviz.models.shared import LOADERS
 from neuralviz.plots.report import report_html
 from neuralviz.reading.source import Source

@@ -15,7 +15,12 @@ from neuralviz.evaluation.data import (
     LabelledData,
     ScoredData,
     Thresholds,
+    corpus_data,
+    guess_columns,
+    guess_kind,
     labelled_data,
+    make_data,
+    read_data,
     scored_data,
 )
 from neuralviz.evaluation.measures import MAX_ALIKE, alike_pairs, check_measures, measure, overlaps
@@ -29,7 +34,6 @@ from neuralviz.evaluation.results import (
     find_published,
     read_published,
 )
-from neuralviz.evaluation.tables import corpus_data, guess_columns, guess_kind, make_data, read_data
 from neuralviz.reading.pairs import Scale, number_pairs, read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.reading.table import Table

@@ -9,8 +9,15 @@ import pytest
 from huggingface_hub import constants
 
 from neuralviz.errors import NeuralvizError
-from neuralviz.evaluation.data import GroupedData, LabelledData, ScoredData, Thresholds
-from neuralviz.evaluation.tables import HUB_DATA, HubData, load_hub_data
+from neuralviz.evaluation.data import (
+    HUB_DATA,
+    GroupedData,
+    HubData,
+    LabelledData,
+    ScoredData,
+    Thresholds,
+    load_hub_data,
+)
 
 pytest.importorskip("datasets")
 

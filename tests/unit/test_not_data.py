@@ -16,7 +16,7 @@ import pytest
 from pyarrow import feather, parquet
 
 from neuralviz.errors import NeuralvizError, TextError
-from neuralviz.evaluation.tables import load_hub_data, read_data
+from neuralviz.evaluation.data import load_hub_data, read_data
 from neuralviz.reading.source import Source
 from neuralviz.reading.tables import read_table
 from neuralviz.reading.texts import read_files, read_folder, read_texts

@@ -20,11 +20,10 @@ from huggingface_hub import constants
 from neuralviz.arrays import npz_bytes, read_npz
 from neuralviz.embedders.specs import embedder_spec
 from neuralviz.errors import NeuralvizError, ShouldStop, Stopped, TextError
-from neuralviz.evaluation.data import DataSet, labelled_data
+from neuralviz.evaluation.data import DataSet, labelled_data, read_data
 from neuralviz.evaluation.measures import measure, overlaps
 from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings, method_rows
 from neuralviz.evaluation.results import RESULTS_FORMAT, Cell, Compared, Results
-from neuralviz.evaluation.tables import read_data
 from neuralviz.headlines.evaluation import describe_verdict
 from neuralviz.jobs import RunQueue
 from neuralviz.jobs import queue as run_results
