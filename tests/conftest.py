@@ -32,7 +32,6 @@ import neuralviz  # noqa: E402  # before torch, which reads how threads wait
 if TYPE_CHECKING:
     from neuralviz.models import LanguageModel
 
-
 WAITING = ("cluster", "browser")  # folders of tests that mostly wait, and begin first
 # Numba compiles for these, a quarter of a minute once a process.
 COMPILED = ("test_maps", "test_neighbours", "test_projecting")

@@ -8,12 +8,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from neuralviz.evaluation.bootstrap import (
-    bootstrap,
-    interval,
-    paired_interval,
-    seem_reversed,
-)
+from neuralviz.evaluation.bootstrap import bootstrap, interval, paired_interval, seem_reversed
 from neuralviz.evaluation.correlation import Correlation, correlate
 
 BEST_OF_ALL = "The best of all layers on these pairs looks a little better than it is on others."

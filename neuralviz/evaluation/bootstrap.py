@@ -10,16 +10,10 @@ import scipy  # its parts are loaded when they are first used
 
 from neuralviz.errors import ShouldStop, check_stop, never
 from neuralviz.evaluation.broken import TIE
-from neuralviz.evaluation.correlation import (
-    COEFFICIENTS,
-    ROUNDING,
-    ordered_pairs,
-    why_undefined,
-)
+from neuralviz.evaluation.correlation import COEFFICIENTS, ROUNDING, ordered_pairs, why_undefined
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
-
 
 RESAMPLES = 1000
 FEWEST_RESAMPLES = 200  # below, percentiles at 95% are guesses

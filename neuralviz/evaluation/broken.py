@@ -17,7 +17,6 @@ from neuralviz.errors import NeuralvizError, ShouldStop, check_stop, never
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-
 TIE = 1e-7
 MAX_COMPARED = 4 * 10**10  # relations that are compared one by one, for what two methods share
 BLOCK = 1 << 22  # products, or relations, that are in memory at once

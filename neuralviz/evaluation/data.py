@@ -59,7 +59,6 @@ if TYPE_CHECKING:
 
     from neuralviz.store.corpora import Corpus, CorpusStore
 
-
 Measure = Literal[
     "correlations", "pairs", "triplets", "neighbours", "uniformity", "paraphrases", "probe"
 ]

@@ -68,7 +68,6 @@ if TYPE_CHECKING:
     from neuralviz.embedders import NeuralEmbedder
     from neuralviz.errors import ShouldStop
 
-
 WORST = 20  # triplets, and texts, that are listed
 DRAWN_PRODUCTS = 20_000  # of each kind, for histograms
 MAX_ALIKE = 1_000_000  # pairs of one group or label, for the alignment

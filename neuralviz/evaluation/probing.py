@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
     from sklearn.pipeline import Pipeline
 
-
 FOLDS = 5  # of cross-validation
 MOST_LABELS = 12  # in a matrix that is read; the rarest of more are put together
 MOST_NAMED = 10  # labels that are left out; of more the others are counted

@@ -37,7 +37,6 @@ from neuralviz.words import ShortRepr, joined, many, number
 if TYPE_CHECKING:
     from neuralviz.evaluation.data import Measure
 
-
 Bounds = tuple[float, float]
 LEAST_RATIO, LARGEST_RATIO = 0.5, 1.5  # as the paper cuts its figures
 

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from neuralviz.training.record import Snapshot
     from neuralviz.training.settings import PairKind
 
-
 Columns = Literal["accuracy", "layers", "spaces", "epochs"]
 
 

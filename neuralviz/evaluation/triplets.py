@@ -24,7 +24,6 @@ from neuralviz.evaluation.broken import (
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-
 MAX_PRODUCTS = 4 * 10**10  # of anchors with texts: minutes of work
 
 

@@ -18,7 +18,6 @@ from neuralviz.maps.shares import paired_share_interval
 if TYPE_CHECKING:
     import pandas as pd
 
-
 LEVEL = 0.5e-4  # values that differ by less are written alike, and are level
 INTERVALS = (
     "A 95% interval says where the true value probably lies: about 95 of 100 such intervals "

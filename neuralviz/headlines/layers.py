@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from neuralviz.layers.geometry import FollowedWord
     from neuralviz.layers.words import TokenWeights
 
-
 NAMED = 3  # words of each kind
 LONGEST = 24  # characters of a word
 SAME_IMPORTANCE = 1e-6

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from neuralviz.micro_tuning.settings import MaskedInputs, TuningSettings
     from neuralviz.micro_tuning.walkthrough import Walkthrough
 
-
 QUOTED = 28  # characters of a text
 NAMED = 3  # words with the largest shares
 UNREADABLE = 0.5  # share of a text's tokens that are unknown to the vocabulary

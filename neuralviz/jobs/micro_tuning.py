@@ -12,12 +12,7 @@ from neuralviz import micro_tuning
 from neuralviz.errors import SettingsError, ShouldStop, Stopped, check_stop
 from neuralviz.jobs.task import KeptTask, Lane, LatestTask, Progress, Task
 from neuralviz.micro_tuning.blanks import FilledBlank, split_at_blanks
-from neuralviz.micro_tuning.events import (
-    RUN_FORMAT,
-    RunRecord,
-    TextDelta,
-    WatchedEvent,
-)
+from neuralviz.micro_tuning.events import RUN_FORMAT, RunRecord, TextDelta, WatchedEvent
 from neuralviz.micro_tuning.settings import REVISION
 from neuralviz.micro_tuning.watching import BATCH, watch
 from neuralviz.models.shared import ModelRef, find_held, shared_model

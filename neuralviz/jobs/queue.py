@@ -26,7 +26,6 @@ from neuralviz.words import many
 if TYPE_CHECKING:
     from neuralviz.jobs.workers import Workers
 
-
 CLOSE_SECONDS = 10.0  # for running work to end with the process
 MEGABYTE = 1 << 20
 MOST_UNFINISHED = 500  # of all owners

@@ -76,7 +76,6 @@ if TYPE_CHECKING:
     from neuralviz.maps.projection import ProjectionSettings
     from neuralviz.store.vectors import KeptEmbedder
 
-
 MOST_PROCESSES = 16  # each takes a few hundred MB
 LEFT_OVER = 2.0  # days until the folder of a killed process is deleted
 _FOLDER = "placing"

@@ -31,7 +31,6 @@ from neuralviz.errors import (
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-
 METRICS = ("cosine", "euclidean", "manhattan")
 LARGEST = 1e15  # largest value: summed squares fit in float32
 ROWS = 1024  # vectors compared at once; they fit the CPU cache

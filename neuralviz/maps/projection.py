@@ -39,7 +39,6 @@ from neuralviz.words import ShortRepr, many
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-
 REDUCERS = {"umap": "UMAP", "pca": "PCA", "tsne": "t-SNE"}
 SETTING_NAMES = {  # where the display name differs
     "reducer": "projection",

@@ -28,7 +28,6 @@ from neuralviz.words import number
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-
 MAX_VALUES = 10  # texts; more leave no room for numbers in the cells
 FEW_TEXTS, LARGE_VALUES, SMALL_VALUES = 6, 14, 10  # px of the numbers, equal in all heatmaps
 MAX_TICKS = 9

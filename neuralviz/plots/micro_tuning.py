@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from neuralviz.micro_tuning.events import RunRecord
     from neuralviz.micro_tuning.settings import MaskedInputs
 
-
 MAX_LINES = 8
 PALE: Trace = {"width": 11, "size": 0, "opacity": 0.4}  # an earlier run's, seen behind equal lines
 MAX_CELLS = 100_000  # of an animated heatmap

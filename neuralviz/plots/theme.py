@@ -17,7 +17,6 @@ from neuralviz.words import number
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-
 VERMILLION = "#D55E00"
 BLUE = "#0072B2"
 GREEN = "#009E73"

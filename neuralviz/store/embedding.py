@@ -29,7 +29,6 @@ BLOCK = 8192  # texts, roughly, whose tokens and vectors are in memory
 READ_AT_ONCE = 512  # texts tokenised between two checks of Stop
 MANY_PIECES = 8  # fragments; more are compacted at the end
 
-
 _PIECE = re.compile(r"\w+|[^\w\s]")
 BATCH_SIZE = 32
 LEARNT_AT_ONCE = 8  # texts in a batch if a model is tuned on each

@@ -30,7 +30,6 @@ from neuralviz.store.vectors import KeptEmbedder, keys_of, match_keys, vectors_t
 if TYPE_CHECKING:
     from lancedb.table import Table
 
-
 INDEXED_FROM = 100_000  # rows
 CODED_FROM = 128  # values of a vector; shorter ones lose too much at one bit per value
 GROWTH = 2.0  # rebuild the groups once vectors have grown by this factor

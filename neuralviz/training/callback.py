@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from torch import Tensor
     from transformers import TrainerState
 
-
 MOST_SNAPSHOTS = 40  # beyond this, every second one is dropped
 DEFAULT_SNAPSHOTS = 10  # unless every_steps is set
 _NO_NUMBERS = "No snapshot was taken: the encoder gives no numbers any more."

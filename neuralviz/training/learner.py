@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from neuralviz.training.record import Watch
     from neuralviz.training.settings import TrainingPooling, TrainingSettings
 
-
 TOGETHER = 16  # texts per forward pass
 SEVENTH = 6  # index of the arbitrary token that ``seventh`` takes
 TABLE_DROPOUT = 0.1  # as in the models that the tables come from

@@ -38,9 +38,7 @@ if TYPE_CHECKING:
     from neuralviz.models import TextModel
     from neuralviz.training.record import Snapshot, TrainingEvent, Watch
 
-
 WARM_UP = 0.1  # of an epoch's steps
-
 
 STEPS_BETWEEN = 10  # steps; also the window of the averaged loss
 MARGIN = 0.25  # nats, and share of the first loss; more than batches vary

@@ -27,7 +27,6 @@ RECORDING_FILE = "training.npz"  # within the folder of snapshots
 MOST_BYTES = 1 << 29  # of that file, unpacked
 CURVES = ("loss", "learning_rate", "alignment", "uniformity")  # see `TrainingStep`
 
-
 KEPT_BYTES = 16 << 30  # for all trainings; the longest unused are deleted first
 KEPT_DAYS = 30  # since a training's last step
 STEP = "step-"  # prefix of checkpoints, followed by the step

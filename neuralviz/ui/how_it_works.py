@@ -35,7 +35,6 @@ _POSITION = f"{PAGE}-position"
 FIELDS = ("First text", "Second text", "Unrelated text")
 EXAMPLES: dict[str, list[str]] = ALL_EXAMPLES["how-it-works"]
 
-
 View: TypeAlias = "Callable[[Walkthrough], None]"
 
 

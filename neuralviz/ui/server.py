@@ -43,7 +43,6 @@ from neuralviz.ui.pace import CALM, WARMING
 if TYPE_CHECKING:
     from neuralviz.jobs import Run
 
-
 _log = logging.getLogger(__name__)
 
 COOKIE_DAYS = 365

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pandas as pd
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from tests.support.app import LOOKS, look, looks, problems, settled
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
 
 MINUTE = 60_000
 MEAN, SBERT_WK = "[aria-label='mean']", "[aria-label='sbert-wk']"

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 from pyarrow import parquet
 
 from neuralviz.plots.corpus_map import FADED, PageMap, colour_by_code, colour_by_number, map_page
 from neuralviz.plots.report import About
 from tests.support.app import LOOKS, drag, look, looks, problems, settled
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
 
 MINUTE = 60_000
 MEAN, NEURAL = "[aria-label='Map by mean']", "[aria-label='Map by neural, fast, 5 epochs']"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from neuralviz.maps.projection import MOST_WHOLE
 from neuralviz.plots.corpus_map import MOST_DRAWN
@@ -15,12 +16,6 @@ from neuralviz.store.corpora import CorpusStore
 from tests.browser.test_corpus import MEAN, MINUTE, click_point, count_selected, lasso
 from tests.support.app import APP, served, settled
 from tests.support.large_corpus import keep_large, points_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from playwright.sync_api import Page
 
 N = MOST_WHOLE + 1
 # Of all points that are drawn: rows, places.

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
 import neuralviz
 from neuralviz.micro_tuning.settings import DEFAULT_TOLERANCE
-from neuralviz.models import tokenize
+from neuralviz.models import LanguageModel, tokenize
 from tests.support.plain_loop import plain_embedding, plain_micro_tune
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from neuralviz.models import LanguageModel
 
 pytestmark = pytest.mark.slow
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,9 +26,6 @@ from neuralviz.reading.source import Source
 from neuralviz.store.vectors import MemoryVectors
 from neuralviz.training.similarity.data import split_pairs
 from neuralviz.training.similarity.settings import SimilarityEnded, SimilaritySettings
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 

@@ -49,7 +49,6 @@ PARAPHRASES = "original,generated,varies,value,fixed1,fixed2\n" + "".join(
 )  # fmt: skip
 EVIL = "<script>window.x=1</script> **dog** $x$"
 
-
 pytestmark = pytest.mark.usefixtures("bundled")  # it is there before the clock runs
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,9 +23,6 @@ from neuralviz.ui.corpus.opened import _open_corpus, _open_map
 from tests.support.models import save_family
 from tests.support.pages import finish_run, last_run, page_at, press, read_page
 from tests.support.trained import CORPUS, save_trained
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TABLE = "my-table"
 MINE = "my-encoder"

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -17,8 +18,6 @@ import psutil
 from tests.support.waiting import free_port
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from playwright.sync_api import Browser, Locator, Page, Playwright
 
 ROOT = Path(__file__).parents[2]

@@ -6,11 +6,10 @@ import dataclasses
 import inspect
 import re
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from transformers import PreTrainedConfig, PreTrainedModel
 
 Head = Literal["masked", "next token", "none"]

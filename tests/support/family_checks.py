@@ -38,7 +38,6 @@ LARGEST_GAP = {"mean": 1e-4, "last": 1e-4, "sbert-wk": 1e-2, "neural": 0.05}
 """Of the largest value of a vector: sums in another order. SBERT-WK divides by small differences,
 and AdamW makes steps of one size wherever a gradient is not zero, so they enlarge rounding."""
 
-
 PRELOADED = ["sentence_transformers", "neuralviz.embedders.neural", "neuralviz.embedders.pooled",
              "neuralviz.training.loop", "tests.support.families"]  # fmt: skip
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 SILENCE = 30.0  # seconds

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from neuralviz.embedders import FOR_CORPORA, embedder_spec
 from neuralviz.maps.clusters import Clusters
-from neuralviz.maps.kept import KeptMaps
+from neuralviz.maps.kept import KeptMap, KeptMaps
 from neuralviz.maps.neighbours import Neighbours
 from neuralviz.maps.opened import group_rows
 from neuralviz.maps.projection import Projection, ProjectionSettings
 from neuralviz.reading.texts import ReadTexts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from neuralviz.maps.kept import KeptMap
     from neuralviz.store.corpora import Corpus, CorpusStore
 
 TOPICS, NEIGHBOURS = 12, 15

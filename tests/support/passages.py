@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import lzma
 import random
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from bundled_model.passages import PASSAGES, SOURCES
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 HEAD = "| source repository | commit | licence | where | passages | words | attribution |\n| --- |"
 

@@ -65,7 +65,6 @@ STEPS = [
     ("evaluation", open_page, "evaluation"),
 ]
 
-
 if __name__ == "__main__":
     loaded = {}
     for name, step, *words in STEPS:

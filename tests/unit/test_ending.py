@@ -16,7 +16,6 @@ from tests.support.waiting import heed_interrupts
 ROOT = Path(__file__).parents[2]
 TEXT = "The river rose overnight and covered the lower meadows."
 
-
 IMPORTING = """
 import signal
 from neuralviz.cli import commands, main

@@ -38,7 +38,6 @@ from neuralviz.plots.report import other_figures, proof_figures, report_html
 from neuralviz.plots.theme import BLUE, VERMILLION
 
 EVIL = "<script>alert(1)</script> & <b>bold</b>"
-ESCAPED = "&lt;script&gt;alert(1)&lt;/sc"
 
 
 def filled(rows: Sequence[Row], *data: DataSet, resamples: int = 200) -> Results:

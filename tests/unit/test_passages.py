@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,13 +15,9 @@ from bundled_model.train import MaskedBatches, batches_from
 from neuralviz.models.bundled.network import load_minilm_tokenizer
 from tests.support.passages import write_passages
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 BOOKS = [f"Chapter {i} is about rivers and their banks." for i in range(1200)]
 NEWS = [f"On day {i} the bridge was opened again." for i in range(30)]
 TALKS = [BOOKS[0], *(f"Fellow citizens, this is speech {i}." for i in range(50))]
-
 
 SOURCES = {
     "openstax/osbooks-rivers (rivers)": BOOKS,

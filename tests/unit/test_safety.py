@@ -11,7 +11,6 @@ UNSAFE = re.compile(
     r"|torch\.load\((?!.*weights_only=True)|joblib\.load|(?<!def )\bexec\("
 )
 
-
 FIGURES = re.compile(r"\b(go|px|plt|alt)\.[A-Z]\w*\(")
 NOT_UI = re.compile(r"^\s*(from|import) (neuralviz(?!\.ui\b| import ui$)|pages)", re.MULTILINE)
 

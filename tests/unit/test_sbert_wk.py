@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -18,16 +17,11 @@ from neuralviz.layers.sbert_wk import (
     sbert_wk_pooling,
     token_variance,
 )
-from neuralviz.layers.settings import VARIANTS, SbertWkSettings, check_sbert_wk
-from neuralviz.layers.states import LayerStates, layer_states, pool_texts
-from neuralviz.models import load_text_model, tokenize
+from neuralviz.layers.settings import VARIANTS, SbertWkSettings, Variant, check_sbert_wk
+from neuralviz.layers.states import LayerStates, Pooling, layer_states, pool_texts
+from neuralviz.models import TextModel, load_text_model, tokenize
 from tests.support import plain_sbert_wk as plain
 from tests.support.models import SENTENCES, TEXTS
-
-if TYPE_CHECKING:
-    from neuralviz.layers.settings import Variant
-    from neuralviz.layers.states import Pooling
-    from neuralviz.models import TextModel
 
 CLOSE = 1e-5
 WALKS = [

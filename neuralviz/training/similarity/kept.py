@@ -20,12 +20,7 @@ from neuralviz.paths import similarity_models_folder
 from neuralviz.reading.pairs import Scale, ScoredPairs
 from neuralviz.store.files import write_beside
 from neuralviz.store.vectors import MemoryVectors, VectorStore
-from neuralviz.training.similarity.data import (
-    different_texts,
-    look_up,
-    make_room,
-    pair_features,
-)
+from neuralviz.training.similarity.data import different_texts, look_up, make_room, pair_features
 from neuralviz.training.similarity.settings import Rung, SimilarityEnded, SimilaritySettings
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ from neuralviz.words import ShortRepr
 if TYPE_CHECKING:
     import numpy as np
 
-
 Rung = Literal["cosines", "siamese", "autoencoder", "log-variance"]
 RUNGS: tuple[Rung, ...] = get_args(Rung)
 # Pearson and Spearman of gpt2-medium on the test pairs of STS-B (FREEZE, section 5)
