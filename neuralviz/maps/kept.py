@@ -123,9 +123,10 @@ class KeptMaps:
                 create = partial(self._database.create, name, pa.table(columns))
                 self._database.write(create, PATIENCE)
             self._database.write(register, PATIENCE)
-            first = self.find(corpus, embedder, kept.settings) or kept
-            if first.table == kept.table:  # no other process was faster
-                unused.pop_all()
+            undo = unused.pop_all()
+        first = self.find(corpus, embedder, kept.settings) or kept
+        if first.table != kept.table:  # another process was faster
+            undo.close()
         return first
 
     def points(self, kept: KeptMap) -> tuple[np.ndarray, Clusters]:

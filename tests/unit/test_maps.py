@@ -81,6 +81,10 @@ def test_a_map_whose_making_was_cut_off_is_not_seen_and_is_made_anew(store, monk
             make_map(store, corpus, embedder, PCA)
     assert list((store.folder / "tables").glob("map-*.lance"))
     assert KeptMaps(CorpusStore(store.folder)).list_maps(corpus) == ()
+    finds = iter([None])  # once it has an entry it stays, whatever fails
+    with monkeypatch.context() as patch, pytest.raises(StopIteration):
+        patch.setattr(KeptMaps, "find", lambda *_: next(finds))
+        make_map(store, corpus, embedder, PCA)
     kept = make_map(store, corpus, embedder, PCA)
     assert KeptMaps(store).list_maps(corpus) == (kept,)
     assert len(KeptMaps(store).points(kept)[0]) == 41
