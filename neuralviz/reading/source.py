@@ -185,7 +185,9 @@ def is_json(first: str) -> bool:
 Line = tuple[int, str]  # with its number, from 1
 MAX_LINE = 1 << 25  # characters; what has longer lines is no text
 _UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufeff]")
-_RUBBISH = re.compile(f"(?:{_UNREADABLE.pattern}|[\ue000-\uf8ff])++")  # or of no meaning
+_UNREADABLE_RUN = re.compile(f"{_UNREADABLE.pattern}++")
+# binary data in UTF-16 have characters for private use, too; Word marks lists with others of them
+_MEANINGLESS_RUN = re.compile(f"(?:{_UNREADABLE.pattern}|[\ue000-\uefff])++")
 _STRAY = re.compile("[\udc80-\udcff]")  # a byte that is no UTF-8, as Python keeps it
 _BINARY_SHARE = 0.02  # more control characters than this and a file holds no text
 _FEW_CONTROLS = 10  # that any text may have, however short
@@ -238,7 +240,8 @@ class TextLines:
         is_cut = len(head) == sample
         self._encoding = _find_encoding(head, is_cut)
         text = head.decode(self._encoding, "replace")
-        share = _count_control_share(_TERMINAL.sub("", text), but=_FEW_CONTROLS)
+        run = _MEANINGLESS_RUN if self._encoding in ("utf-16", "utf-32") else _UNREADABLE_RUN
+        share = _count_control_share(_TERMINAL.sub("", text), _FEW_CONTROLS, run)
         if share > _BINARY_SHARE or head.startswith(_NO_TEXT + _PICKLE):
             raise TextError(
                 f"{name} is not a text file, but perhaps a document, workbook, archive or pickle. "
@@ -324,8 +327,8 @@ def _find_encoding(head: bytes, is_cut: bool) -> str:
     return encoding
 
 
-def _count_control_share(text: str, but: int) -> float:
-    n_unreadable = sum(map(len, _RUBBISH.findall(text)))
+def _count_control_share(text: str, but: int, run: re.Pattern[str] = _UNREADABLE_RUN) -> float:
+    n_unreadable = sum(map(len, run.findall(text)))
     return (n_unreadable - but) / max(len(text), 1)
 
 

@@ -108,6 +108,7 @@ def test_pointers_are_named_wherever_files_are_read(tmp_path: Path) -> None:
         b"An RTF file begins with {\\rtf1.\n",
         b"Gone.\n",
         b"<html> is a tag\n",
+        "\uf0b7 Milk\n\uf0b7 Eggs\n".encode() * 30,  # a list that comes from Word
         b"<body> stands within <html>.\n",
         b'{"detail": "Great room", "rating": 5}\n',
         b'{"errors": "three", "review": "Too many slips."}\n',
