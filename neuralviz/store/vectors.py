@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import threading
+from collections import OrderedDict
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 
 from neuralviz.errors import StoreError
-from neuralviz.lazy import Lazy
 from neuralviz.store.database import (
     PATIENCE,
     SUPERSEDED_FOR,
@@ -32,7 +33,7 @@ ID_LENGTH = 24
 _KEY = f"S{KEY_BYTES}"
 LOSSES = ("first_loss", "last_loss")
 _DELETED_AT_ONCE = 100_000  # rows in one condition
-MOST = 1 << 14  # vectors in memory; 50 MB, or 250 MB of very long ones
+MAX_BYTES = 1 << 28  # of the vectors in memory, some of which have 100,000 values
 
 
 @dataclass(frozen=True)
@@ -247,10 +248,13 @@ def match_keys(sorted_keys: np.ndarray, stored: np.ndarray) -> tuple[np.ndarray,
 
 
 class MemoryVectors:
-    """A thread-safe `VectorStore` in memory of the ``most`` last used vectors."""
+    """A thread-safe `VectorStore` in memory that drops the least recently used vectors."""
 
-    def __init__(self, most: int = MOST) -> None:
-        self._rows = Lazy(most)
+    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
+        self.max_bytes = max_bytes
+        self._vectors: OrderedDict[tuple[str, bytes], tuple[np.ndarray, np.ndarray]] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
 
     def register(self, embedder: Embedder) -> KeptEmbedder:
         return describe_embedder(embedder)
@@ -261,7 +265,11 @@ class MemoryVectors:
     def find(
         self, embedder: KeptEmbedder, keys: np.ndarray, *, with_vectors: bool = True
     ) -> StoredVectors:
-        rows = [self._rows.peek((embedder.id, key)) for key in keys.tolist()]
+        with self._lock:
+            places = [(embedder.id, key) for key in keys.tolist()]
+            for place in filter(self._vectors.__contains__, places):
+                self._vectors.move_to_end(place)
+            rows = [self._vectors.get(place) for place in places]
         kept = [row for row in rows if row is not None]
         vectors = np.array([vector for vector, _ in kept], np.float32).reshape(-1, embedder.dim)
         loss = np.array([loss for _, loss in kept], float).reshape(-1, 2)
@@ -271,8 +279,15 @@ class MemoryVectors:
     def put(
         self, embedder: KeptEmbedder, keys: np.ndarray, vectors: np.ndarray, loss: np.ndarray
     ) -> None:
-        for key, vector, losses in zip(keys.tolist(), vectors, loss, strict=True):
-            self._rows.put((embedder.id, key), (vector.astype(np.float32), losses.copy()))
+        with self._lock:
+            for key, vector, its_loss in zip(keys.tolist(), vectors, loss, strict=True):
+                place = (embedder.id, key)
+                if place not in self._vectors:
+                    self._vectors[place] = (vector.astype(np.float32), its_loss.copy())
+                    self._bytes += self._vectors[place][0].nbytes
+            while self._bytes > self.max_bytes:
+                _, (dropped, _loss) = self._vectors.popitem(last=False)
+                self._bytes -= dropped.nbytes
 
     def compact(self, embedder: KeptEmbedder) -> None:
         """Does nothing."""

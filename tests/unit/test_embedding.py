@@ -168,7 +168,7 @@ def test_more_texts_than_are_in_memory_at_once(store, monkeypatch):
 
 
 def test_vectors_used_longest_ago_are_forgotten() -> None:
-    store = MemoryVectors(3)
+    store = MemoryVectors(max_bytes=4 * 8 * 3)  # three vectors
     kept = store.register(HashEmbedder())
     keys = text_keys("abcde")
     rows = np.eye(5, 8, dtype=np.float32)
@@ -180,7 +180,7 @@ def test_vectors_used_longest_ago_are_forgotten() -> None:
 
 
 def test_threads_share_a_small_store() -> None:
-    store = MemoryVectors(40)
+    store = MemoryVectors(max_bytes=4 * 8 * 40)
     expected, failed = Pair().encode(TEXTS), []
 
     def run(shift: int) -> None:
@@ -193,4 +193,5 @@ def test_threads_share_a_small_store() -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(run, (0, 17, 40, 80)))
     assert failed == []
-    assert len(store._rows._values) == 40
+    assert 0 < store._bytes <= store.max_bytes
+    assert store._bytes == sum(vector.nbytes for vector, _ in store._vectors.values())
