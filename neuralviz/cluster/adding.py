@@ -182,6 +182,7 @@ def _list_files(path: str) -> tuple[FileSystem, str, list[FileInfo]]:
         whole = path if "://" in path else str(local)
         fixed = whole if local.exists() else _FIXED.findall(whole)[0]
         files, inner = FileSystem.from_uri(fixed)
+        inner = inner.rstrip("/") or inner  # Azure leaves the slash there
         info = files.get_file_info(inner)
         if info.type == FileType.NotFound:
             raise TextError(f"No such file or folder: {path}.")
@@ -258,7 +259,8 @@ def find_layout(parts: Parts, column: str | None, id_column: str | None) -> Layo
     # characters of a row
     longest = max(1 + sum(map(len, chain(*head.values))) / len(head) for _, head in heads)
     rows_of_piece = int(min(ROWS_OF_PIECE, max(1, BYTES_OF_PIECE // longest)))
-    codes = {title: find_codes(whole.column(title)) for title in (text, *labels)}
+    filled = {title: list(filter(None, whole.column(title))) for title in (text, *labels)}
+    codes = {title: find_codes(values) for title, values in filled.items()}
     return Layout(text, id_column, labels, file, folder, rows_of_piece, codes)
 
 

@@ -105,6 +105,13 @@ def test_patterns_limits_columns_and_ids(store, folder, tmp_path, cluster):
     assert (len(texts), texts[-1]) == (70, "Line 37")
 
 
+def test_codes_are_told_by_the_files_that_have_them(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr("neuralviz.reading.table._LOOKED_AT", 3)
+    (tmp_path / "a.csv").write_text("text\nOne\nTwo\nThree\n")
+    (tmp_path / "b.csv").write_text("text,land\nFour,NA\nFive,DE\nSix,FR\n")
+    assert find_layout(find_parts([str(tmp_path)]), None, None).codes["land"] == {"NA"}
+
+
 def test_files_that_break_off_are_read_up_to_there_and_named(store, folder, cluster):
     whole = (folder / "a.parquet").read_bytes()
     half = len(whole) // 2
