@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from glob import escape
 from pathlib import Path
 
 import psutil
@@ -77,10 +78,11 @@ def new_folder(folder: str | Path) -> Iterator[Path]:
             raise ModelError("Choose a folder other than the current one.")
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise ModelError(f"{folder} exists and is not an empty folder. Choose another.")
-        for left in folder.parent.glob(f".{folder.name}.part-*"):
-            if left.stat().st_mtime < psutil.Process().create_time():  # whoever began it was killed
-                shutil.rmtree(left, ignore_errors=True)
-        part = folder.with_name(f".{folder.name}.part-{os.getpid()}")
+        prefix = f".{folder.name}.part-"
+        for leftover in folder.parent.glob(f"{escape(prefix)}*"):
+            if leftover.stat().st_mtime < psutil.Process().create_time():  # its process was killed
+                shutil.rmtree(leftover, ignore_errors=True)
+        part = folder.with_name(f"{prefix}{os.getpid()}")
         part.mkdir(parents=True)
         try:
             yield part
