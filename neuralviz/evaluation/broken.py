@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 TIE = 1e-7
 MAX_COMPARED = 4 * 10**10  # relations that are compared one by one, for what two methods share
 BLOCK = 1 << 22  # products, or relations, that are in memory at once
+_ROWS = 1024  # vectors scaled at once
 
 
 @dataclass(frozen=True)
@@ -82,14 +83,16 @@ def shared_pairs(
 
 def unit_rows(vectors: ArrayLike) -> np.ndarray:
     """[text, dim] float64 of length 1, zeros unchanged; NeuralvizError if one is not finite."""
-    rows = np.asarray(vectors, dtype=np.float64)
+    rows = np.array(vectors, dtype=np.float64)
     if not np.isfinite(rows).all():
         broken = int((~np.isfinite(rows)).any(axis=1).sum())
         raise NeuralvizError(
             f"{broken:,} of {len(rows):,} embeddings contain infinite or NaN values. Choose "
             "another model or method."
         )
-    return unit_vectors(rows)
+    for start in range(0, len(rows), _ROWS):  # to save memory
+        rows[start : start + _ROWS] = unit_vectors(rows[start : start + _ROWS])
+    return rows
 
 
 def count_above(ordered: np.ndarray, bounds: np.ndarray, *, or_equal: bool = False) -> int:

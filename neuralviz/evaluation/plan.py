@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from neuralviz.embedders.specs import EmbedderSpec
     from neuralviz.evaluation.data import DataSet, Measure
 
-KEY_VERSION = 3  # of `EvaluationPlan.cache_key`: raise it where the same plan gives other results
+KEY_VERSION = 4  # of `EvaluationPlan.cache_key`: raise it where the same plan gives other results
 NOTHING_IMPORTED: Mapping[str, EmbedderSpec] = MappingProxyType({})
 ABLATION_EPOCHS = "5"  # as in the paper's ablations
 AS_PUBLISHED = {"precision", "tolerance"}  # options that may differ from the paper's

@@ -109,9 +109,11 @@ class Accuracy:
         )
 
     def as_json(self) -> dict[str, Any]:
-        names = ["accuracy", "n", "baseline", "interval", *["k"] * bool(self.k)]
+        names = ("accuracy", "n", "baseline", "interval")
         numbers: dict[str, Any] = {name: getattr(self, name) for name in names}
-        if not self.k:
+        if self.k:
+            numbers["k"] = self.k
+        else:
             numbers |= {"folds": FOLDS, "tfidf": self.tfidf, "left_out": list(self.left_out)}
         if (confusion := self.confusion) is None:
             return numbers

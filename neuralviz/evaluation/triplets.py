@@ -200,7 +200,7 @@ def worst_triplets(
 def _anchors(
     units: Sequence[np.ndarray], grouping: Grouping, block: int, should_stop: ShouldStop
 ) -> Iterator[tuple[int, slice, np.ndarray, np.ndarray]]:
-    """Each anchor, its group's place among candidates, and products with either kind of them.
+    """Each anchor, the place of its group among the candidates, and two arrays of products.
 
     These are [method, positive] and [method, negative].
     """
