@@ -130,7 +130,7 @@ class Headline:
             return f" (95% interval: {' to '.join(write_values(self.interval, is_share))})"
         _, bounds = write_lead(0, self.interval, is_share)
         if self.outcome == "undecided":
-            unit = " percentage points" * is_share
+            unit = " percentage points" if is_share else ""
             return f" (95% interval of the difference: {bounds}{unit})"
         return f" (95% interval: {bounds})"
 

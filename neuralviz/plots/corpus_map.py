@@ -163,7 +163,8 @@ def _traces(
     """Traces of a group; in three dimensions, unselected points need their own."""
     size, opacity = marker_look(len(rows))
     flat = points.shape[1] == 2
-    kind, size = ("scattergl", size) if flat else ("scatter3d", 0.6 * size)  # which are larger
+    kind = "scattergl" if flat else "scatter3d"
+    size = size if flat else 0.6 * size  # 3-D scenes draw them larger
     parts = [(group.positions, opacity)]
     if chosen is not None and not flat:
         bright = chosen[group.positions]

@@ -96,6 +96,7 @@ def read_arrow(name: str, file: IO[bytes], n_wanted: int | None = None) -> Itera
 
 
 def _find_stream(file: IO[bytes]) -> IO[bytes]:
+    """The file, at the place where its stream of batches begins."""
     file.seek(0)
     if file.read(len(_FILE)) != _FILE:
         file.seek(0)

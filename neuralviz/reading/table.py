@@ -422,8 +422,9 @@ class Header(NamedTuple):
         number, cells = numbers[self.place or 0], describe_row(rows[self.place or 0])
         place = f"{unit} {number:,}"
         if self.place is None:
-            advice = f" If it names the columns, choose {place} as the header."
-            return (f"Read {place} of {name} as data: {cells}.{advice * (not self.is_chosen)}",)
+            note = f"Read {place} of {name} as data: {cells}."
+            advice = f"If it names the columns, choose {place} as the header."
+            return (note if self.is_chosen else f"{note} {advice}",)
         notes: tuple[str, ...] = ()
         if number > first:
             skipped = many(number - first, unit)

@@ -221,7 +221,10 @@ def _describe_error(message: str) -> str:
 def rows_with_keys(
     table: Table, keys: np.ndarray | None, columns: Sequence[str], *, with_places: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of the rows with these distinct keys (or all), and perhaps others, and ``_rowid``."""
+    """Batches of the rows with these distinct keys, and perhaps others; all rows for None.
+
+    They have the key, ``columns``, and ``_rowid`` if ``with_places``.
+    """
     queries = [table.search()]
     n_rows = table.count_rows()
     if keys is not None and len(keys) * AS_LONG_AS <= n_rows and has_index(table, "key"):

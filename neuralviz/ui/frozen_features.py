@@ -93,8 +93,8 @@ def show() -> None:
     if run is not None:
         sentences, draw = RunSentences(start="Loading the model …"), partial(_show_ladder, run)
         show_current_run(RUNS, run, task, "Train", draw, sentences, recorded=recorded)
-    told = run.error if run is not None else None
-    if looking is not None and (looking.error is None or looking.error != told):
+    shown_error = run.error if run is not None else None
+    if looking is not None and (looking.error is None or looking.error != shown_error):
         _show_layers(looking)
     if run is not None and run.is_over and run.result.results:
         with dim_old_results(f"{KEY}-closer", run.task != task):

@@ -296,7 +296,7 @@ read_uploaded, _read_pairs = _cache()(read_table), _cache()(read_pairs)
 
 
 def choose_pairs(key: str, most: int | None = None) -> ScoredPairs | None:
-    """The example's pairs, or those of a table, ``most`` of them; None, with a message, without."""
+    """Ask for the example's pairs or those of a table, ``most`` at most; None, with a message."""
     open_upload(key)
     source = choose_one(
         st.segmented_control,

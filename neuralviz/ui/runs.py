@@ -55,7 +55,7 @@ class SessionRuns:
         return next((run for run in reversed(self.list_runs()) if not run.has_nothing), None)
 
     def last_with_result(self) -> Run[Any] | None:
-        """The last requested run with a result, of tasks that begin with None."""
+        """The last requested run that has a result, for tasks whose result is None at first."""
         return next((run for run in reversed(self.list_runs()) if run.result is not None), None)
 
     def find(self, task: Task[Any, R]) -> Run[R] | None:

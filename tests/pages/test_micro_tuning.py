@@ -163,10 +163,7 @@ def test_a_press_without_a_text_is_answered_and_many_texts_are_cut(bundled: obje
 
 @pytest.mark.parametrize(
     ("field", "value", "sentence"),
-    [
-        ("blueprints", "(0,3)", "keep at least 1"),
-        ("epochs", 5000, "from 1 to 1000, not 5000."),
-    ],
+    [("blueprints", "(0,3)", "keep at least 1"), ("epochs", 5000, "from 1 to 1000, not 5000.")],
 )
 def test_settings_that_make_no_sense_are_refused_and_kept(
     field: str, value: object, sentence: str, bundled: object

@@ -126,8 +126,7 @@ def test_a_users_words_are_never_html_nor_variables() -> None:
 
 
 def test_categories_go_by_size_and_numbers_by_their_order() -> None:
-    labels = ["b", "a", "a", "", " ", None]
-    assert colour_by_category("topic", labels).categories == ("a", "b")
+    assert colour_by_category("topic", ["b", "a", "a", "", " ", None]).categories == ("a", "b")
     colour = colour_by_category("year", ["10", "9", "9", "100", None])
     assert colour.categories == ("9", "10", "100")
     np.testing.assert_array_equal(colour.codes, [1, 0, 0, 2, -1])

@@ -73,13 +73,10 @@ def test_repeated_pairs_are_drawn_together() -> None:
     numbers = np.array([*range(15), 3, 3, 3, 9])
     x = draw.normal(size=15)[numbers]
     y = (x + draw.normal(size=19)).round()
-    found = bootstrapping.bootstrap(x, y, resamples=220, seed=2, cluster=numbers)
-    (alone,) = bootstrapping.bootstrap(
-        x, y, ["spearman"], resamples=220, seed=2, cluster=numbers
-    ).values()
-    broken = bootstrapping.bootstrap_pairs(
-        x, y >= 1, y <= -1, resamples=220, seed=2, cluster=numbers
-    )
+    drawing = {"resamples": 220, "seed": 2, "cluster": numbers}
+    found = bootstrapping.bootstrap(x, y, **drawing)
+    (alone,) = bootstrapping.bootstrap(x, y, ["spearman"], **drawing).values()
+    broken = bootstrapping.bootstrap_pairs(x, y >= 1, y <= -1, **drawing)
     again = np.random.default_rng(2)
     for n in range(220):
         rows = [np.flatnonzero(numbers == one) for one in again.integers(15, size=15)]

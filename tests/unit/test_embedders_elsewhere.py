@@ -144,8 +144,7 @@ def test_more_values_than_a_model_was_saved_to_give(folder: Path, tmp_path: Path
 
 
 def test_bits_are_given_as_a_tensor_and_of_no_text(ours) -> None:
-    tensors = ours.encode(TEXTS, precision="binary", convert_to_tensor=True)
-    assert tensors.dtype == torch.int8
+    assert ours.encode(TEXTS, precision="binary", convert_to_tensor=True).dtype == torch.int8
     assert ours.encode([], precision="binary").shape == (0, 4)
 
 

@@ -115,8 +115,7 @@ def test_the_command_writes_piece_by_piece_what_the_whole_table_is(tmp_path, mon
     monkeypatch.setattr(commands, "find_embedder", lambda *_: kept)
     monkeypatch.setattr(commands, "corpus_pieces", partial(corpus_pieces, size=3))
     command = ["corpus", "export", "c", "-o", str(out), "--method", "mean"]
-    result = CliRunner().invoke(app, command)
-    assert "Wrote 7 texts to" in result.stderr
+    assert "Wrote 7 texts to" in CliRunner().invoke(app, command).stderr
     whole = corpus_table(store, corpus, kept)
     if ending == ".parquet":
         expected = io.BytesIO(table_bytes(ending, whole))

@@ -200,8 +200,7 @@ def test_vectors_that_were_deleted_later_are_missed(tmp_path: Path):
     keys = text_keys(texts_of()[:n])
     store.vectors.put(embedder, keys, vectors_of()[:n], np.full((n, 2), np.nan))
     with pytest.raises(NeuralvizError, match="Some texts were not placed"):
-        spread = lambda place, blocks, _: map(place, blocks[:1])  # noqa: E731
-        make_map(store, corpus, embedder, PCA, spread=spread)
+        make_map(store, corpus, embedder, PCA, spread=lambda place, rows, _: map(place, rows[:1]))
     kept = make_map(store, corpus, embedder, PCA, spread=HERE)
     assert read_index(store.database, embedder) is not None
     store.vectors.forget(keys[:20])

@@ -260,8 +260,7 @@ def test_the_same_vectors_hardly_move_and_those_that_changed_move_most() -> None
     assert maps.shape == (3, 60, 2)
     spread = np.linalg.norm(maps[0] - maps[0].mean(0), axis=1).mean()
     assert np.linalg.norm(maps[1] - maps[0], axis=1).mean() < 0.25 * spread
-    moved = np.linalg.norm(maps[2] - maps[1], axis=1)
-    assert set(np.argsort(-moved)[:4]) == {0, 1, 2, 3}
+    assert set(np.argsort(-np.linalg.norm(maps[2] - maps[1], axis=1))[:4]) == {0, 1, 2, 3}
     for snapshots in ([np.eye(6), np.eye(7)], []):
         with pytest.raises(NeuralvizError, match="same texts"):
             lay_out_snapshots(snapshots)
