@@ -266,14 +266,15 @@ TEXTS = ReadTexts(tuple(f"text {i} " + "word " * (i % 17) for i in range(400)))
 
 RUN = """
 import sys
+from functools import partial
 from pathlib import Path
+from neuralviz.store import embedding
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.store.embedding import embed_corpus
 from tests.support.embedders import HashEmbedder
 
 store = CorpusStore(Path(sys.argv[1]))
-embedder = HashEmbedder(seconds=0.004)
-for progress in embed_corpus(store, store.corpora()[0], embedder, keep_every=0.0):
+embedding.embed = partial(embedding.embed, keep_every=0.0)
+for progress in embedding.embed_corpus(store, store.corpora()[0], HashEmbedder(seconds=0.004)):
     print(progress.done, flush=True)
 print("finished", flush=True)
 """
