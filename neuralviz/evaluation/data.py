@@ -141,11 +141,12 @@ class Thresholds:
         if is_common or None not in (self.similar, self.dissimilar):
             return ""
         written = [number(value) for value in (scores.min(), scores.max(), *self.of_scores(scores))]
+        scale_range = f"the range from {number(scale.low)} to {number(scale.high)}"
+        reason = f", which is 80% and 40% of {scale_range}" if self == BY_RANGE else ""
         return (
             f"The scores lie between {written[0]} and {written[1]}: pairs count as similar from "
-            f"{written[2]} and as dissimilar up to {written[3]}, which is 80% and 40% of the range "
-            f"from {number(scale.low)} to {number(scale.high)}. Set other thresholds if the scale "
-            "is another."
+            f"{written[2]} and as dissimilar up to {written[3]}{reason}. Set other thresholds if "
+            "the scale is another."
         )
 
 

@@ -425,9 +425,11 @@ def test_thresholds_and_training_follow_one_scale_of_the_scores(
     assert said in " ".join(data.notes)
     assert len(data.notes) == bool(said)
     assert "≤ -" not in data.describe()
-    own = Thresholds(max(scores), min(scores) - 1)
+    own, half = Thresholds(max(scores), min(scores) - 1), Thresholds(max(scores) + 9)
     given = scored_data("p.csv", texts, texts, np.array(scores, float), thresholds=own)
     assert given.notes == ()
+    given = scored_data("p.csv", texts, texts, np.array(scores, float), thresholds=half)
+    assert "80%" not in " ".join(given.notes)
 
 
 def test_repeated_pairs_are_told_and_numbered_in_either_order() -> None:
