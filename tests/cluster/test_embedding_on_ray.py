@@ -24,7 +24,7 @@ from neuralviz.maps.projection import ProjectionSettings
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store import embedding, pieces
 from neuralviz.store.corpora import Corpus, CorpusStore
-from neuralviz.store.embedding import BATCH_SIZE, DifferentTexts, EmbeddingEvent, embed_corpus
+from neuralviz.store.embedding import EmbeddingEvent, embed_corpus
 from neuralviz.store.vectors import vectors_table
 from tests.support.cluster import FORBIDDEN, KILLS, BrokenEmbedder, FragileEmbedder, OrderEmbedder
 from tests.support.embedders import HashEmbedder
@@ -149,6 +149,13 @@ def test_texts_that_fail_are_named_and_stop_no_others(tmp_path: Path):
 
 
 @pytest.mark.usefixtures("inline")
+def test_a_text_that_cannot_be_read_is_left_out(tmp_path: Path):
+    store, corpus = add_texts(tmp_path, (*TEXTS[:8], FORBIDDEN))
+    run = embed_on_cluster(store, corpus, FragileEmbedder(str(tmp_path)), HERE)
+    assert [reason for _, reason in find_left_out(run).values()] == ["has no token."]
+
+
+@pytest.mark.usefixtures("inline")
 def test_a_full_disk_ends_the_work_with_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def refuse(*_: Any, **__: Any) -> None:
         raise OSError("No space left on device")
@@ -192,24 +199,16 @@ def test_processes_that_are_lost_with_their_machines_cost_no_text(tmp_path: Path
     assert try_unit(tmp_path, killer=None) == list(range(8))
 
 
-def test_a_text_that_kills_every_process_costs_no_other(tmp_path: Path, cluster: Cluster):
-    """Nor does one that cannot be read; batches without them come to the same bits."""
-    texts = (*TEXTS[:150], f"{KILLS} always", f"this one {FORBIDDEN}")
+def test_the_vectors_are_those_of_one_process(tmp_path: Path, cluster: Cluster):
+    """Also where a worker is killed on the way."""
+    texts = (*TEXTS[:200], f"{KILLS} now")
+    vectors, _ = embed_alone(tmp_path / "alone", OrderEmbedder(), texts)
     store, corpus = add_texts(tmp_path / "cluster", texts)
-    embedder = FragileEmbedder()
-    left_out = find_left_out(embed_on_cluster(store, corpus, embedder, cluster))
-    reasons = {row: reason for row, (_, reason) in left_out.items()}
-    assert reasons == {150: "killed every process that embedded it.", 151: "has no token."}
+    embedder = FragileEmbedder(str(tmp_path))
+    assert find_left_out(embed_on_cluster(store, corpus, embedder, cluster)) == {}
+    assert (tmp_path / "killed").exists()
+    np.testing.assert_array_equal(read_rows(store, embedder), vectors)
     assert not list(store.folder.glob("run-*"))  # the run left nothing behind
-
-    alone, _ = embed_alone(tmp_path / "alone", OrderEmbedder(), texts)
-    kept, keys = store.vectors.register(embedder), store.keys(corpus)
-    different = DifferentTexts(texts)
-    batches = different.batches(np.ones(len(texts), dtype=bool), BATCH_SIZE)
-    batches = [different.first_rows[batch] for batch in batches]
-    whole = np.concatenate([rows for rows in batches if max(rows) < 150])
-    assert 50 < len(whole) < 150
-    np.testing.assert_array_equal(store.vectors.get(kept, keys[whole]), alone[whole])
 
 
 def test_a_cluster_places_texts_as_this_process_does(tmp_path, cluster, monkeypatch):

@@ -65,7 +65,7 @@ def test_evaluate_gives_the_published_figures(
 def test_encoders_learn_more_than_cosines_tell(data: Path) -> None:
     """From the dev pairs alone, a quarter of what the figures in the docs are learnt from."""
     split = split_pairs(read(data, "dev"), test=read(data, "test"))
-    settings = LadderSettings(rungs=("siamese",))
+    settings = LadderSettings(rungs=("siamese",), max_epochs=10)
     ladder = Ladder()
     for event in train_ladder(load_text_model(), split, settings, MemoryVectors()):
         ladder = ladder.having([event])

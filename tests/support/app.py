@@ -94,7 +94,7 @@ class Server:
         self._settings = {
             "PYTHONPATH": str(ROOT),
             "NEURALVIZ_HOME": str(folder),
-            "NEURALVIZ_UNWATCHED_SECONDS": "20",  # what one test leaves does not slow the next
+            "NEURALVIZ_UNWATCHED_SECONDS": "10",  # what one test leaves does not slow the next
             **settings,
         }
         self._process: subprocess.Popen[bytes] | None = None

@@ -28,7 +28,11 @@ class OrderEmbedder(HashEmbedder):
 
 
 class FragileEmbedder(OrderEmbedder):
-    """Some texts kill the process that embeds them; others cannot be read."""
+    """Some texts kill the first process that embeds them; others cannot be read."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__()
+        self.mark = Path(folder) / "killed"
 
     def _read(self, texts: Sequence[str]) -> Sequence[str]:
         for place, text in enumerate(texts):
@@ -37,7 +41,8 @@ class FragileEmbedder(OrderEmbedder):
         return texts
 
     def _embed(self, read: Sequence[str], should_stop: ShouldStop) -> tuple[np.ndarray, np.ndarray]:
-        if any(KILLS in text for text in read):
+        if any(KILLS in text for text in read) and not self.mark.exists():
+            self.mark.touch()
             os.kill(os.getpid(), signal.SIGKILL)
         return super()._embed(read, should_stop)
 
