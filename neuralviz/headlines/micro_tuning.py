@@ -114,9 +114,10 @@ def describe_words(record: RunRecord, text: int) -> str:
     named = [f"“{spelt[word]}” ({percent(shares[word])})" for word in largest if shares[word] > 0]
     if not named:
         return ""
+    share, come = ("shares", "come") if len(named) > 1 else ("share", "comes")
     return (
-        f"In {_name_text(record, text)}, punctuation aside, the largest shares of the change in "
-        f"the weights come from {joined(named)}."
+        f"In {_name_text(record, text)}, punctuation aside, the largest {share} of the change in "
+        f"the weights {come} from {joined(named)}."
     )
 
 

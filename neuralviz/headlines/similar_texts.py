@@ -69,9 +69,12 @@ def describe_agreement(similarities: Sequence[Similarity]) -> str:
         relation = "see different things"
     if further:
         relation = "agree least"
+    claim = f"{first.method} and {second.method} {relation}: their"
+    if further and correlation >= AGREE:
+        claim = f"All methods agree: even {first.method}'s and {second.method}'s"
     return (
-        f"{first.method} and {second.method} {relation}: their rankings of {many(n_pairs, 'pair')} "
-        f"have a correlation of {number(correlation, '.2f')}.{_describe_difference(first, second)}"
+        f"{claim} rankings of {many(n_pairs, 'pair')} have a correlation of "
+        f"{number(correlation, '.2f')}.{_describe_difference(first, second)}"
     )
 
 

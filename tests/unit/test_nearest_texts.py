@@ -13,6 +13,7 @@ from neuralviz.evaluation.similarity import (
     similarity,
     usable_labels,
 )
+from neuralviz.headlines.similar_texts import describe_agreement
 from neuralviz.plots.compare import Layout, difference_heatmap, text_names
 
 
@@ -73,3 +74,9 @@ def test_a_difference_is_one_of_ranks_so_that_no_range_of_similarities_wins() ->
     assert (cells.zmin, cells.zmax) == (-2, 2)
     assert figure.layout.title.text == "Ranks: neural against sbert-wk"
     assert cells.colorbar.title.text == "orange: higher by neural"
+
+
+def test_methods_that_agree_are_not_said_to_agree_least() -> None:
+    vectors = np.array([[1, 0], [0.9, 0.4], [0.2, 1]], dtype=np.float32)
+    alike = [similarity(name, ["x", "y", "z"], vectors) for name in ("mean", "cls", "neural")]
+    assert describe_agreement(alike).startswith("All methods agree: even mean's and cls's rankings")

@@ -163,11 +163,13 @@ def show_search(view: MapView) -> MapView:
     """Widgets for search, filter and names of clusters; returns the view with the last two."""
     row = st.container(horizontal=True, vertical_alignment="bottom")
     box = row.container(width="stretch", key=f"{SEARCH}-box")
+    st.session_state.setdefault("corpus-how", WORDS)  # the tour sets it, too
     mode = choose_one(
         row.segmented_control,
         "Search mode",
         [WORDS, MEANING],
         key="corpus-how",
+        default=None,
         label_visibility="collapsed",
         persist_state="session",
     )
