@@ -291,7 +291,12 @@ def find_split(name: str, folder: Path, split: str | None = None) -> Path:
 def read_saved(name: str, folder: Path, n_wanted: int | None = None) -> Iterator[Table]:
     with check_damage(name):
         paths = _list_files(name, find_split(name, folder))
-        columns = Columns(name, pa.ipc.open_stream(_find_stream(pa.OSFile(paths[0]))).schema)
+        schemas = [pa.ipc.open_stream(_find_stream(pa.OSFile(path))).schema for path in paths]
+        if any(schema.names != schemas[0].names for schema in schemas):
+            raise TextError(
+                f"{name} is a damaged data set: its files have different columns. Save it again."
+            )
+        columns = Columns(name, schemas[0])
         batches = (_read_batches(name, pa.OSFile(path), columns) for path in paths)
         yield from columns.read_blocks(name, chain.from_iterable(batches), n_wanted)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,6 @@ from neuralviz.store.embedding import embed_corpus
 from neuralviz.store.vectors import vectors_table
 from tests.support.cluster import OrderEmbedder, PlacedEmbedder, SickMachineEmbedder
 
-ROOT = Path(__file__).parents[2]
 TEXTS = tuple(f"text {i} " + "word " * (i % 17) for i in range(1600))
 
 pytestmark = pytest.mark.slow
@@ -54,9 +52,7 @@ def test_an_interrupt_keeps_what_is_finished_and_a_lost_node_costs_nothing(tmp_p
     cluster, other = nodes
     alone, store = CorpusStore(tmp_path / "alone"), CorpusStore(tmp_path / "cluster")
     corpora = [each.add("texts", ReadTexts(TEXTS)) for each in (alone, store)]
-    marks = tmp_path / "marks"
-    marks.mkdir()
-    embedder = PlacedEmbedder(str(marks), seconds=0.2)
+    embedder = PlacedEmbedder(str(tmp_path), seconds=0.2)
     kept = store.vectors.register(embedder)
     with connected(cluster.address) as found:
         with (
@@ -81,5 +77,5 @@ def test_an_interrupt_keeps_what_is_finished_and_a_lost_node_costs_nothing(tmp_p
         alone.vectors.get(kept_alone, alone.keys(corpora[0])),
     )
     assert store.database.open(vectors_table(kept)).count_rows() == len(TEXTS)
-    machines = {mark.name.split()[0] for mark in marks.iterdir()}
+    machines = {mark.name.split()[0] for mark in tmp_path.glob("* *")}
     assert len(machines) == 2

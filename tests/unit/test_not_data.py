@@ -408,6 +408,15 @@ def test_damaged_folders_are_refused(saved: Path, state: str, says: str) -> None
         read_table(Source.from_path(saved / "plain"))
 
 
+def test_files_with_other_columns_are_refused(saved: Path) -> None:
+    first, last = sorted((saved / "plain").glob("*.arrow"))
+    rows = pa.ipc.open_stream(first).read_all().select(["label", "text"])
+    with pa.ipc.new_stream(str(last), rows.schema) as stream:
+        stream.write_table(rows)
+    with pytest.raises(NeuralvizError, match="its files have different columns"):
+        read_table(Source.from_path(saved / "plain"))
+
+
 # --- nested texts --------------------------------------------------------------------------------
 
 CHAT = [{"role": "user", "content": "Hi there."}, {"role": "assistant", "content": "Hello."}]
