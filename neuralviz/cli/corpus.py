@@ -21,6 +21,7 @@ from neuralviz.cli.console import (
     run_work,
     stop,
 )
+from neuralviz.cluster import RESUMES
 from neuralviz.embedders import (
     FOR_CORPORA,
     EmbedderSpec,
@@ -61,7 +62,6 @@ EXAMPLES: dict[str, Callable[[CorpusStore], Corpus]] = {
     TEXTBOOKS: add_textbooks,
 }
 MethodsOption = Annotated[list[str] | None, options.declare_methods("mean")]
-RESUMABLE = "Finished work is saved; run the same command again to resume."
 OptionsOption = Annotated[list[str] | None, options.declare_options(FOR_CORPORA)]
 
 commands = typer.Typer(
@@ -120,7 +120,7 @@ def add(
         embedders = _load_embedders(specs)
         with work.open_cluster(ray) as ray_embedding:
             corpus, is_new = work.add_with_ray(store, requested_name, parts, layout, limit)
-            context.meta[KEPT] = RESUMABLE
+            context.meta[KEPT] = RESUMES
             _print_saved(corpus, is_new)
             _embed_all(store, corpus, specs, embedders, ray_embedding)
         return
@@ -137,7 +137,7 @@ def add(
     existing = store.find(requested_name, read)
     embedders = _load_embedders(specs)  # first, as the model may not exist
     corpus = existing or store.add(requested_name, read)
-    context.meta[KEPT] = RESUMABLE
+    context.meta[KEPT] = RESUMES
     _print_saved(corpus, is_new=existing is None)
     _embed_all(store, corpus, specs, embedders)
 
@@ -401,7 +401,7 @@ def embed_whole_corpus(
 
     finished = run_work(embed_texts, find_progress)
     if finished is None:
-        raise stop(f"Stopped. {RESUMABLE}")
+        raise stop(f"Stopped. {RESUMES}")
     if 0 < finished.found < finished.total:
         counted = f"{finished.found:,} of {finished.total:,} texts"
         print_message(f"{counted} were already embedded by {label}.")

@@ -1,6 +1,6 @@
 """Read, embed and map corpora on a Ray cluster, in the same store; needs ``neuralviz[ray]``.
 
-The addresses of clusters are here, where they load no Ray.
+What commands without Ray need is here: addresses, and a sentence.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 LOCAL = "local"
+RESUMES = "Finished work is saved; run the same command again to resume."
 _HOST = r"(\[[0-9a-fA-F:]+\]|[\w.-]+)"
 _ADDRESS = re.compile(rf"auto|local|{_HOST}:\d+")
 

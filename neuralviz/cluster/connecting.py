@@ -28,13 +28,12 @@ from ray._private import worker as ray_worker
 from ray.data import DataContext
 from ray.exceptions import RayError
 
-from neuralviz.cluster import LOCAL, is_address
+from neuralviz.cluster import LOCAL, RESUMES, is_address
 from neuralviz.errors import NeuralvizError, StoreError, shorten_reason
 from neuralviz.paths import home
 from neuralviz.store.corpora import Corpus, CorpusStore
 
 ROWS_PATIENCE = 5.0  # seconds for the work under way, when nobody wants more rows
-RESUMES = "Finished work is saved; run the same command again to resume."
 CONNECT_PATIENCE = 9.0  # seconds for anything to answer at an address
 HEAD_PATIENCE = 30.0  # seconds for what answers to say that it is a head; Ray loads meanwhile
 _PASSED_ON = ("HF_HOME", "HF_HUB_OFFLINE", "HF_ENDPOINT", "OPENBLAS_CORETYPE", "NO_COLOR")

@@ -21,7 +21,8 @@ import numpy as np
 import ray.data
 from ray.data import ActorPoolStrategy
 
-from neuralviz.cluster.connecting import RESUMES, Cluster, iterate_rows, open_store, this_machine
+from neuralviz.cluster import RESUMES
+from neuralviz.cluster.connecting import Cluster, iterate_rows, open_store, this_machine
 from neuralviz.embedders.base import MOST_TEXTS, describe_unread, has_risen
 from neuralviz.embedders.specs import make_embedder
 from neuralviz.errors import (
