@@ -205,7 +205,7 @@ def peaks() -> Iterator[dict[str, int]]:
                         memory = process.memory_info()
                         own = memory.rss - memory.shared
                         name = title.split("(")[0].removeprefix("ray::")
-                        name = "embedder" if "EmbedUnits" in title else name
+                        name = "embedder" if "UnitEmbedder" in title else name
                         found[name] = max(found.get(name, 0), own)
                 except psutil.Error:
                     continue

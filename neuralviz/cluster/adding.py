@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import re
 import shutil
 import socket
@@ -19,12 +20,10 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import ray.data
 from pyarrow import compute
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
-from ray.data import DataContext
 
-from neuralviz.cluster.connecting import iterate_rows, open_store
+from neuralviz.cluster.connecting import open_store, receive
 from neuralviz.errors import NeuralvizError, TextError, UnreadFileError, shorten_reason
 from neuralviz.reading.arrow_tables import read_group_sizes, read_parquet
 from neuralviz.reading.delimited import read_delimited, restore_cells
@@ -400,22 +399,24 @@ def _write(
     run_folder: Path,
 ) -> list[dict[str, Any]]:
     """Write the texts and return the pieces in order."""
+    import ray.data  # seconds of start, on every machine
+
     items = [{"part": part, "number": number} for number, part in enumerate(parts.parts)]
     read = partial(_read_part, layout=layout, run_folder=run_folder)
     write = partial(_write_texts, folder=str(store.folder.absolute()), table=texts_table(corpus))
-    order = DataContext.get_current().execution_options
-    before, order.preserve_order = order.preserve_order, True
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL)
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = context.print_on_execution_start = False
+    context.raise_original_map_exception = True  # the one that `receive` looks for
+    context.execution_options.preserve_order = True
+    texts = ray.data.from_items(items, override_num_blocks=len(items)).map_batches(
+        read, batch_size=1
+    )
+    if limit is not None:
+        texts = texts.limit(limit)
+    written = texts.map_batches(write, batch_size=layout.rows_of_piece, batch_format="pyarrow")
     pieces: list[dict[str, Any]] = []
-    try:
-        texts = ray.data.from_items(items, override_num_blocks=len(items)).map_batches(
-            read, batch_size=1
-        )
-        if limit is not None:
-            texts = texts.limit(limit)
-        written = texts.map_batches(write, batch_size=layout.rows_of_piece, batch_format="pyarrow")
-        for row in iterate_rows(written, "Nothing was saved."):
-            pieces.append(json.loads(row["written"]))
-            report(sum(piece["n"] for piece in pieces))
-    finally:
-        order.preserve_order = before
+    for row in receive((row for row in written.iter_rows()), "Nothing was saved."):
+        pieces.append(json.loads(row["written"]))
+        report(sum(piece["n"] for piece in pieces))
     return pieces

@@ -11,21 +11,19 @@ import sys
 import threading
 import warnings
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import TypeVar
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent to anybody
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # it would write over the bar
-os.environ.setdefault("RAY_DATA_DISABLE_PROGRESS_BARS", "1")
 os.environ.setdefault("RAY_ENABLE_AUTO_CONNECT", "0")  # a thread that reads on would start Ray anew
 
 import ray
 from ray._private import worker as ray_worker
-from ray.data import DataContext
 from ray.exceptions import RayError
 
 from neuralviz.cluster import LOCAL, RESUMES, is_address
@@ -33,10 +31,13 @@ from neuralviz.errors import NeuralvizError, StoreError, shorten_reason
 from neuralviz.paths import home
 from neuralviz.store.corpora import Corpus, CorpusStore
 
-ROWS_PATIENCE = 5.0  # seconds for the work under way, when nobody wants more rows
+RESULTS_PATIENCE = 5.0  # seconds for the work under way, when nobody wants more results
 CONNECT_PATIENCE = 9.0  # seconds for anything to answer at an address
 HEAD_PATIENCE = 30.0  # seconds for what answers to say that it is a head; Ray loads meanwhile
 _PASSED_ON = ("HF_HOME", "HF_HUB_OFFLINE", "HF_ENDPOINT", "OPENBLAS_CORETYPE", "NO_COLOR")
+
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -64,35 +65,41 @@ def open_store(folder: str, corpus: Corpus | None = None) -> CorpusStore:
     return store
 
 
-def iterate_rows(dataset: ray.data.Dataset, advice: str = RESUMES) -> Generator[dict[str, Any]]:
-    """A dataset's small rows as they are made, until closed; NeuralvizError where Ray stops."""
-    # read in a thread: Ctrl-C in the main thread may get lost in Ray's code or block
-    results: SimpleQueue[dict[str, Any] | BaseException | None] = SimpleQueue()
+@dataclass(frozen=True)
+class _End:
+    error: BaseException | None = None
+
+
+def receive(results: Generator[Result], advice: str = RESUMES) -> Generator[Result]:
+    """Results of Ray as they are made, until closed; NeuralvizError where Ray stops."""
+    # made in a thread: Ctrl-C in the main thread may get lost in Ray's code or block
+    received: SimpleQueue[Result | _End] = SimpleQueue()
     unwanted = threading.Event()
 
     def bring() -> None:
         try:
-            for row in dataset.iter_rows():
-                results.put(row)
-                if unwanted.is_set():
-                    return
-            results.put(None)
+            with closing(results):
+                for result in results:
+                    received.put(result)
+                    if unwanted.is_set():
+                        return
+            received.put(_End())
         except BaseException as error:
-            results.put(error)
+            received.put(_End(error))
 
-    thread = threading.Thread(target=bring, name="rows of Ray", daemon=True)
+    thread = threading.Thread(target=bring, name="results of Ray", daemon=True)
     try:
         thread.start()
-        while (result := results.get()) is not None:
-            if isinstance(result, RayError):
-                raise NeuralvizError(_describe_loss(result, advice)) from result
-            if isinstance(result, BaseException):
-                raise result
+        while not isinstance(result := received.get(), _End):
             yield result
+        if isinstance(result.error, RayError):
+            raise NeuralvizError(_describe_loss(result.error, advice)) from result.error
+        if result.error is not None:
+            raise result.error
     finally:
         unwanted.set()
         if thread.ident is not None:
-            thread.join(ROWS_PATIENCE)
+            thread.join(RESULTS_PATIENCE)
 
 
 def _describe_loss(error: RayError, advice: str) -> str:
@@ -141,12 +148,7 @@ def connected(address: str = LOCAL, n_cpus: int | None = None) -> Iterator[Clust
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, sigterm)  # Ray's own prints a stack trace
     try:
-        context = DataContext.get_current()
-        context.enable_progress_bars = False
-        context.print_on_execution_start = False
-        context.raise_original_map_exception = True  # so that `_describe_loss` finds it
-        for name in ("ray", "ray.data"):
-            logging.getLogger(name).setLevel(logging.CRITICAL)
+        logging.getLogger("ray").setLevel(logging.CRITICAL)
         yield _resources()
     finally:
         ray.shutdown()

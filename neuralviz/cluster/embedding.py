@@ -10,7 +10,8 @@ import hashlib
 import socket
 import sys
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,11 +19,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import ray.data
-from ray.data import ActorPoolStrategy
+import ray
+from ray.exceptions import OutOfMemoryError, RayActorError
 
 from neuralviz.cluster import RESUMES
-from neuralviz.cluster.connecting import Cluster, iterate_rows, open_store, this_machine
+from neuralviz.cluster.connecting import Cluster, open_store, receive, this_machine
 from neuralviz.embedders.base import MOST_TEXTS, describe_unread, has_risen
 from neuralviz.embedders.specs import make_embedder
 from neuralviz.errors import (
@@ -56,8 +57,10 @@ UNIT, LEARNT_UNIT = 2048, 64  # texts that one embedder has at once, at most
 UNITS_EACH = 8  # of each embedder, at least, where there are texts enough
 TRIES = 3  # at what was lost with a machine
 KILLED = "killed every process that embedded it."
+PLACED_AHEAD = 2  # blocks of points under way, per core
 TWICE = 2  # processes over one part, until the part is to blame, and not its machine
 _ANY_TEXT = "A sentence like any other."
+Unit = tuple[np.ndarray, list[int], bytes]  # rows, sizes of batches, keys
 # by row at the time, texts left out: key and reason
 LeftOut = dict[int, tuple[bytes, str]]
 
@@ -128,14 +131,9 @@ def embed_on_cluster(
                 batches = _plan_missing(store, corpus, start, is_missing, should_stop)
                 n = -(-len(batches) // (cluster.n_embedders * UNITS_EACH))
                 units = _make_units(batches, min(n, largest // BATCH_SIZE), keys, start)
-                embedded = ray.data.from_items(units, override_num_blocks=len(units)).map(
-                    EmbedUnits,  # type: ignore[arg-type]  # a class, of which Ray makes actors
-                    fn_constructor_args=arguments,
-                    compute=ActorPoolStrategy(size=min(cluster.n_embedders, len(units))),
-                    num_cpus=1,
-                    num_gpus=gpus,
-                    **_avoid_machines(failed_machines),
-                )
+                n_processes = min(cluster.n_embedders, len(units))
+                options = {"num_cpus": 1, "num_gpus": gpus, **_avoid_machines(failed_machines)}
+                embedded = embed_units(arguments, units, n_processes, options)
                 failures: list[UnitResult] = []
                 with closing(_commit_in_time(embedded, commit, commit_every)) as results:
                     for result in results:
@@ -198,11 +196,9 @@ def _plan_missing(
     return batches
 
 
-def _make_units(
-    batches: Sequence[np.ndarray], n: int, keys: np.ndarray, start: int
-) -> list[tuple[np.ndarray, list[int], bytes]]:
-    """Items for `EmbedUnits`, of ``n`` batches each; ``keys`` are a round's."""
-    units = []
+def _make_units(batches: Sequence[np.ndarray], n: int, keys: np.ndarray, start: int) -> list[Unit]:
+    """Units of ``n`` batches each; ``keys`` are a round's."""
+    units: list[Unit] = []
     for first in range(0, len(batches), n):
         group = batches[first : first + n]
         rows = np.concatenate(group)
@@ -210,21 +206,65 @@ def _make_units(
     return units
 
 
+def embed_units(
+    arguments: tuple[Any, ...], units: Sequence[Unit], n_processes: int, options: dict[str, Any]
+) -> Generator[UnitResult]:
+    """Results as they are made. A unit whose process is lost goes to the next one that is free.
+
+    ``arguments`` are those of `UnitEmbedder`, ``options`` those of a Ray actor.
+    """
+    make = ray.remote(UnitEmbedder).options(scheduling_strategy="SPREAD", **options)
+    waiting = deque(units)
+    running: dict[ray.ObjectRef, tuple[Any, Unit | None]] = {}  # process, and what it embeds
+    n_failed = 0  # starts in sequence
+
+    def start() -> None:
+        process: Any = make.remote(*arguments)
+        running[process.__ray_ready__.remote()] = process, None
+
+    try:
+        for _ in range(n_processes):
+            start()
+        while waiting or any(unit is not None for _, unit in running.values()):
+            [done], _ = ray.wait(list(running))
+            process, unit = running.pop(done)
+            try:
+                result = ray.get(done)
+            except (RayActorError, OutOfMemoryError):
+                n_failed = n_failed + 1 if unit is None else 0
+                if n_failed >= TRIES * n_processes:
+                    raise
+                if unit is not None:
+                    waiting.appendleft(unit)
+                start()
+                continue
+            if waiting:
+                following = waiting.popleft()
+                running[process.embed.remote(*following)] = process, following
+            else:
+                ray.kill(process)
+            if unit is not None:
+                yield result
+    finally:
+        for process, _ in running.values():
+            ray.kill(process)
+
+
 def _commit_in_time(
-    embedded: ray.data.Dataset, commit: Callable[[Sequence[Piece]], None], interval: float
+    embedded: Generator[UnitResult], commit: Callable[[Sequence[Piece]], None], interval: float
 ) -> Generator[UnitResult]:
     """Yield results, and commit their pieces at intervals and at the end, even on errors."""
     waiting: list[Piece] = []
     last = time.monotonic()
     try:
-        with closing(iterate_rows(embedded)) as rows:
-            for row in rows:
-                waiting += row["result"].pieces
+        with closing(receive(embedded)) as results:
+            for result in results:
+                waiting += result.pieces
                 if waiting and time.monotonic() - last > interval:
                     commit(waiting)
                     waiting.clear()  # not before: what interrupts a commit is followed by another
                     last = time.monotonic()
-                yield row["result"]
+                yield result
     finally:
         if waiting:
             commit(waiting)
@@ -234,18 +274,29 @@ def place_on_cluster(
     place: PlaceBlock, blocks: Sequence[np.ndarray], should_stop: ShouldStop
 ) -> Iterator[PlacedBlock]:
     """`Spread` over the cluster, one block per core; raises Stopped and NeuralvizError."""
-    if not blocks:
-        return
-    placed = ray.data.from_items(list(blocks), override_num_blocks=len(blocks)).map(
-        lambda row: {"placed": place(row["item"])}, num_cpus=1
-    )
-    with closing(iterate_rows(placed, "Make the map again.")) as rows:
-        for row in rows:
-            yield row["placed"]
+    with closing(receive(_place_blocks(place, blocks), "Make the map again.")) as results:
+        for result in results:
+            yield result
             check_stop(should_stop)
 
 
+def _place_blocks(place: PlaceBlock, blocks: Sequence[np.ndarray]) -> Generator[PlacedBlock]:
+    run = ray.remote(num_cpus=1, max_retries=-1, scheduling_strategy="SPREAD")(_place_block)
+    shared = ray.put(place)
+    waiting = deque(blocks)
+    running: deque[ray.ObjectRef] = deque()
+    most = PLACED_AHEAD * int(ray.cluster_resources().get("CPU", 1))
+    while waiting or running:
+        while waiting and len(running) < most:
+            running.append(run.remote(shared, waiting.popleft()))
+        yield ray.get(running.popleft())
+
+
 # --- on the machines -----------------------------------------------------------------------------
+
+
+def _place_block(place: PlaceBlock, rows: np.ndarray) -> PlacedBlock:
+    return place(rows)
 
 
 class Attempt:
@@ -291,7 +342,7 @@ class Attempt:
 
 
 @dataclass(eq=False)
-class EmbedUnits:
+class UnitEmbedder:
     """Ray actor that embeds units and writes pieces; results report errors, so others go on."""
 
     folder: str  # of the store
@@ -301,14 +352,15 @@ class EmbedUnits:
     kept_id: str  # of the embedder that the driver has
     _is_ready: bool = False
 
-    def __call__(self, row: Mapping[str, Any]) -> dict[str, UnitResult]:
+    def embed(self, rows: np.ndarray, sizes: Sequence[int], keys: bytes) -> UnitResult:
+        """Embed texts by rows and keys, in batches of ``sizes``."""
         try:
             self._prepare()
-            return {"result": self._embed(*row["item"])}
+            return self._embed(rows, sizes, keys)
         except (StoreError, _MachineError) as error:
-            return {"result": UnitResult(failed=str(error), machine=this_machine())}
+            return UnitResult(failed=str(error), machine=this_machine())
         except NeuralvizError as error:
-            return {"result": UnitResult(failed=str(error))}
+            return UnitResult(failed=str(error))
 
     def _prepare(self) -> None:
         if self._is_ready:
@@ -331,7 +383,6 @@ class EmbedUnits:
         self._is_ready = True
 
     def _embed(self, rows: np.ndarray, sizes: Sequence[int], keys: bytes) -> UnitResult:
-        """Embed texts by rows and keys, in batches of ``sizes``."""
         self._pieces.pieces.clear()
         texts = UniqueTexts(self._store.texts(self.corpus, rows), rows, self.corpus.n_texts)
         if texts.keys.tobytes() != keys:

@@ -6,7 +6,7 @@ What Ray does not decide is tested with a worker in this process, and then once 
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,15 @@ import pytest
 
 from neuralviz.cluster import embedding as module
 from neuralviz.cluster.connecting import Cluster
-from neuralviz.cluster.embedding import Attempt, LeftOut, embed_on_cluster, place_on_cluster
+from neuralviz.cluster.embedding import (
+    Attempt,
+    LeftOut,
+    Unit,
+    UnitEmbedder,
+    UnitResult,
+    embed_on_cluster,
+    place_on_cluster,
+)
 from neuralviz.embedders import FOR_CORPORA, Embedder, embedder_spec, make_embedder
 from neuralviz.errors import Stopped, StoreError
 from neuralviz.maps import mapping
@@ -33,24 +41,18 @@ TEXTS = tuple(f"text {i % 650} " + "word " * (i % 17) for i in range(900))
 HERE = Cluster(n_cpus=2, n_gpus=0, n_nodes=1)
 
 
-class InlineDataset:
-    """Ray Data's part, played by this process: one worker, made anew by each run."""
-
-    def __init__(self, items: Sequence[Any], **_: Any) -> None:
-        self.items = items
-
-    def map(self, worker: Any, *, fn_constructor_args: Sequence[Any], **_: Any) -> InlineDataset:
-        self.worker = worker(*fn_constructor_args)
-        return self
-
-    def iter_rows(self) -> Iterator[dict[str, Any]]:
-        for item in self.items:
-            yield self.worker({"item": item})
+def embed_here(
+    arguments: Sequence[Any], units: Sequence[Unit], *_: Any
+) -> Generator[UnitResult, None, None]:
+    """Ray's part, played by this process."""
+    worker = UnitEmbedder(*arguments)
+    for unit in units:
+        yield worker.embed(*unit)
 
 
 @pytest.fixture
 def inline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module.ray.data, "from_items", InlineDataset)
+    monkeypatch.setattr(module, "embed_units", embed_here)
     monkeypatch.setattr(module, "_avoid_machines", lambda machines: {})
 
 
