@@ -33,8 +33,8 @@ from neuralviz.words import many, number
 
 if TYPE_CHECKING:
     from neuralviz.evaluation import results as numbers
-    from neuralviz.evaluation.plan import Row
     from neuralviz.evaluation.results import Results, Yardstick
+    from neuralviz.evaluation.rows import Row
 
 _BY_SCORES = ("correlations", "pairs")  # measures of people's scores
 _BY_LABELS = ("neighbours", "probe")

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, WebSocketRoute, e
 
 from neuralviz.errors import WorkerEndedError
 from neuralviz.jobs.queue import WHAT_HAPPENED
-from neuralviz.ui.links import LATE_SECONDS
+from neuralviz.ui.inputs import LATE_SECONDS
 from tests.support.app import APP, Server, settled, tune
 
 pytestmark = pytest.mark.browser

@@ -20,8 +20,7 @@ from neuralviz.embedders import embedder_spec
 from neuralviz.errors import ModelError, NeuralvizError
 from neuralviz.evaluation import measures
 from neuralviz.evaluation.data import DataSet, read_data
-from neuralviz.evaluation.plan import MeasureSettings
-from neuralviz.evaluation.results import RESULTS_FORMAT
+from neuralviz.evaluation.results import RESULTS_FORMAT, MeasureSettings
 from neuralviz.models.shared import LOADERS
 from neuralviz.plots.report import report_html
 from neuralviz.reading.source import Source

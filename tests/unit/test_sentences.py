@@ -24,9 +24,17 @@ from neuralviz.evaluation.correlation import Correlation
 from neuralviz.evaluation.data import DataSet, grouped_data, labelled_data, scored_data
 from neuralviz.evaluation.ladder_results import Baseline
 from neuralviz.evaluation.measures import measure
-from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings, method_rows
 from neuralviz.evaluation.probing import Accuracy
-from neuralviz.evaluation.results import Cell, Compared, Measured, QualityMap, Results
+from neuralviz.evaluation.results import (
+    Cell,
+    Compared,
+    EvaluationPlan,
+    Measured,
+    MeasureSettings,
+    QualityMap,
+    Results,
+)
+from neuralviz.evaluation.rows import method_rows
 from neuralviz.evaluation.similarity import Similarity, similarity
 from neuralviz.evaluation.training_tables import TrainingCell
 from neuralviz.evaluation.yardsticks import yardsticks_of
