@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -13,6 +14,9 @@ os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
 os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 os.environ["STREAMLIT_BROWSER_GATHER_USAGE_STATS"] = "false"
+# Else each process compiles all the packages it imports, which are installed as mere source.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 if "PYTEST_XDIST_WORKER" in os.environ:  # several at work: threads would only wait for each other
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     # Numba hands its number of threads on to torch, in whose small steps they would do nothing

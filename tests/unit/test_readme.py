@@ -82,11 +82,9 @@ def test_the_commands_run_one_after_the_other(tmp_path: Path, monkeypatch: pytes
 
 
 def test_every_file_and_make_target_it_names_is_there():
-    for target in re.findall(r"\]\(([^)#]+)\)", README.read_text("utf-8")):
+    text, makefile = README.read_text("utf-8"), (ROOT / "Makefile").read_text("utf-8")
+    for target in re.findall(r"\]\(([^)#]+)\)", text):
         if not target.startswith("http"):
             assert (ROOT / target).exists(), target
-    makefile = (ROOT / "Makefile").read_text("utf-8")
-    for target in set(
-        re.findall(r"(?:^|`)make ([a-z-]+)", README.read_text("utf-8"), re.MULTILINE)
-    ):
+    for target in set(re.findall(r"(?:^|`)make ([a-z-]+)", text, re.MULTILINE)):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
