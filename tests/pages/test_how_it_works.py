@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
-from functools import cache
 
 import pytest
 
-from neuralviz.micro_tuning import walkthrough
 from neuralviz.ui import how_it_works
 from tests.support.pages import count_figures, page_at, press
 
@@ -17,14 +14,6 @@ from tests.support.pages import count_figures, page_at, press
 @pytest.fixture(autouse=True)
 def _each_walk_is_over_before_the_page_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(how_it_works, "PATIENCE", 120)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _each_pair_is_walked_once() -> Iterator[None]:
-    walk = cache(walkthrough.walk_through)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(walkthrough, "walk_through", lambda *texts, should_stop: walk(*texts))
-        yield
 
 
 @pytest.mark.parametrize(
