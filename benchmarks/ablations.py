@@ -18,8 +18,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from neuralviz.evaluation.data import read_data
 from neuralviz.evaluation.measures import evaluate
-from neuralviz.evaluation.plan import EXPERIMENTS, EvaluationPlan, Row, experiment_rows
-from neuralviz.evaluation.results import Cell, Progress, Published, find_published
+from neuralviz.evaluation.results import Cell, EvaluationPlan, Progress, Published, find_published
+from neuralviz.evaluation.rows import EXPERIMENTS, Row, experiment_rows
 from neuralviz.reading.source import Source
 
 

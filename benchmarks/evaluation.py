@@ -25,8 +25,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from neuralviz.evaluation.data import read_data
 from neuralviz.evaluation.measures import evaluate, kept_vectors
-from neuralviz.evaluation.plan import EvaluationPlan, method_rows
-from neuralviz.evaluation.results import Cell
+from neuralviz.evaluation.results import Cell, EvaluationPlan
+from neuralviz.evaluation.rows import method_rows
 from neuralviz.evaluation.triplets import Grouping, count_triplets, shared_triplets
 from neuralviz.reading.source import Source
 from tests.support.memory import peak_memory

@@ -24,9 +24,9 @@ import neuralviz  # noqa: F401  # before torch, which reads how threads wait
 import torch
 
 from neuralviz.evaluation.measures import evaluate, kept_vectors
-from neuralviz.evaluation.plan import EvaluationPlan, experiment_rows
 from neuralviz.evaluation.probing_tasks import TASKS, probing_task
-from neuralviz.evaluation.results import Cell
+from neuralviz.evaluation.results import Cell, EvaluationPlan
+from neuralviz.evaluation.rows import experiment_rows
 from neuralviz.models import BUNDLED
 from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source

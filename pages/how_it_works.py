@@ -1,4 +1,4 @@
-"""How it works: from two texts to their cosine similarity, in nine steps."""
+"""How it works: what a neural embedding is, in four moments or step by step."""
 
 from neuralviz.ui.how_it_works import show
 from neuralviz.ui.page import show_page_header
@@ -6,9 +6,8 @@ from neuralviz.ui.page import show_page_header
 show_page_header(
     "How it works",
     (
-        "How does a text become a neural embedding? A language model trains on the text for a "
-        "few seconds, and the change in its weights *is* the embedding. Follow every step, "
-        "with the real numbers of the selected model."
+        "A language model trains on a text for a moment. The change in its weights is the text's "
+        "neural embedding."
     ),
     (
         "$$E = \\frac{E_c}{|E_c|}, \\qquad "

@@ -35,15 +35,9 @@ from neuralviz.evaluation.data import (
     make_data,
 )
 from neuralviz.evaluation.measures import check_measures, kept_vectors
-from neuralviz.evaluation.plan import (
-    EXPERIMENTS,
-    EvaluationPlan,
-    MeasureSettings,
-    experiment_rows,
-    method_rows,
-)
 from neuralviz.evaluation.probing_tasks import TASKS, probing_task
-from neuralviz.evaluation.results import ARROWS, Results
+from neuralviz.evaluation.results import ARROWS, EvaluationPlan, MeasureSettings, Results
+from neuralviz.evaluation.rows import EXPERIMENTS, experiment_rows, method_rows
 from neuralviz.headlines.evaluation import describe_verdict
 from neuralviz.jobs.evaluating import Evaluate
 from neuralviz.paths import sample_data
@@ -58,7 +52,7 @@ from neuralviz.store.writing import check_folder, write_text
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from neuralviz.evaluation.plan import Row
+    from neuralviz.evaluation.rows import Row
 
 SOME_FAILED = 1
 DEFAULT_METHODS = ("neural", "mean", "sbert-wk")

@@ -25,6 +25,7 @@ from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 
 from neuralviz.cluster.connecting import open_store, receive
 from neuralviz.errors import NeuralvizError, TextError, UnreadFileError, shorten_reason
+from neuralviz.files import write_beside
 from neuralviz.reading.arrow_tables import read_group_sizes, read_parquet
 from neuralviz.reading.delimited import read_delimited, restore_cells
 from neuralviz.reading.source import HEAD, check_is_content, tidy
@@ -42,7 +43,6 @@ from neuralviz.reading.tables import read_json_lines
 from neuralviz.reading.texts import clean_column, prefix_name, shorten_list
 from neuralviz.store.corpora import Column, Corpus, CorpusStore, corpus_rows, is_number, texts_table
 from neuralviz.store.database import PATIENCE
-from neuralviz.store.files import write_beside
 from neuralviz.store.pieces import make_table, shared_folder, write_piece
 from neuralviz.words import free_name, joined
 

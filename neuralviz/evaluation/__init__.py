@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.ladder import own_embeddings as own_embeddings
     from neuralviz.evaluation.ladder import train_ladder as train_ladder
     from neuralviz.evaluation.measures import evaluate as evaluate
-    from neuralviz.evaluation.plan import EvaluationPlan as EvaluationPlan
-    from neuralviz.evaluation.plan import method_rows as method_rows
+    from neuralviz.evaluation.results import EvaluationPlan as EvaluationPlan
     from neuralviz.evaluation.results import Progress as Progress
     from neuralviz.evaluation.results import Results as Results
+    from neuralviz.evaluation.rows import method_rows as method_rows
     from neuralviz.evaluation.training_tables import fill_table as fill_table
 
 _NAMES = {
     "data": "scored_data",
     "ladder": "measure_cosines model_poolings own_embeddings train_ladder",
     "measures": "evaluate",
-    "plan": "EvaluationPlan method_rows",
-    "results": "Progress Results",
+    "results": "EvaluationPlan Progress Results",
+    "rows": "method_rows",
     "training_tables": "fill_table",
 }
 __all__ = " ".join(_NAMES.values()).split()

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.arrays import RecordFormat
 from neuralviz.errors import SettingsError
 from neuralviz.evaluation.best_layer import MeasuredPooling, resample
 from neuralviz.evaluation.bootstrap import interval, paired_interval
 from neuralviz.evaluation.data import STS_TEST, digest_texts
 from neuralviz.evaluation.results import finite_mean
+from neuralviz.files import RecordFormat
 from neuralviz.reading.pairs import Scale
 from neuralviz.training.similarity.settings import (
     PUBLISHED,

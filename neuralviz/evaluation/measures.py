@@ -39,17 +39,20 @@ from neuralviz.evaluation.data import (
     ScoredData,
     distinct,
 )
-from neuralviz.evaluation.plan import DEFAULT_MEASURES, EvaluationPlan, MeasureSettings, Row
 from neuralviz.evaluation.probing import Accuracy, left_out_in_words, probe, rare_labels
 from neuralviz.evaluation.results import (
+    DEFAULT_MEASURES,
     Cell,
     Compared,
+    EvaluationPlan,
     Event,
     Measured,
+    MeasureSettings,
     Progress,
     QualityMap,
     Uniformity,
 )
+from neuralviz.evaluation.rows import Row
 from neuralviz.evaluation.triplets import count_triplets, shared_triplets, worst_triplets
 from neuralviz.maps.neighbours import find_neighbours, find_outvoted, knn_voted
 from neuralviz.micro_tuning.settings import is_fast

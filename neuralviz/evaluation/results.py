@@ -1,4 +1,4 @@
-"""What an evaluation yields, cell by cell, and its results as tables, JSON and CSV.
+"""A plan of evaluation, what it yields cell by cell, and its results as tables, JSON and CSV.
 
 `published.csv` has Tables 1, 3–5, 7–9, 11–13, 15 and 16 of the neural paper: STS test, MRPC train,
 ASSET test. It leaves out the errors of Tables 7 and 11, which are printed ten times too small.
@@ -7,29 +7,31 @@ ASSET test. It leaves out the errors of Tables 7 and 11, which are printed ten t
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from neuralviz import __version__
-from neuralviz.arrays import RecordFormat
 from neuralviz.embedders.specs import EmbedderSpec, part_names
-from neuralviz.errors import LossWarning
-from neuralviz.evaluation.bootstrap import interval
-from neuralviz.evaluation.broken import TIE, BrokenCount, Overlap
+from neuralviz.errors import LossWarning, SettingsError
+from neuralviz.evaluation.bootstrap import FEWEST_RESAMPLES, MOST_RESAMPLES, RESAMPLES, interval
+from neuralviz.evaluation.broken import MAX_COMPARED, TIE, BrokenCount, Overlap
 from neuralviz.evaluation.correlation import COEFFICIENTS, Correlation
 from neuralviz.evaluation.data import DataSet, GroupedData, LabelledData, ParaphraseData, ScoredData
-from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings, Row
 from neuralviz.evaluation.probing import Accuracy, Confusion
 from neuralviz.evaluation.probing_tasks import ProbingTask
+from neuralviz.evaluation.rows import Row
 from neuralviz.evaluation.triplets import Grouping, WorstTriplets
-from neuralviz.maps.neighbours import Outvoted
+from neuralviz.files import RecordFormat
+from neuralviz.maps.neighbours import K, Outvoted
 from neuralviz.micro_tuning.settings import Blueprint
 from neuralviz.store.writing import escape_formula
 from neuralviz.words import ShortRepr, joined, many, number
@@ -39,6 +41,71 @@ if TYPE_CHECKING:
 
 Bounds = tuple[float, float]
 LEAST_RATIO, LARGEST_RATIO = 0.5, 1.5  # as the paper cuts its figures
+KEY_VERSION = 4  # of `EvaluationPlan.cache_key`: raise it where the same plan gives other results
+
+
+@dataclass(frozen=True)
+class MeasureSettings:
+    # "all" for all that the data are made for; empty for all of these but the slow ones
+    measures: tuple[Measure | Literal["all"], ...] = ()
+    k: int = K  # neighbours that vote on a label
+    resamples: int = RESAMPLES  # of the bootstrap intervals; 0 for none
+    seed: int = 0  # of all that is drawn: bootstrap samples, and pairs and texts of many
+    max_compared: int = MAX_COMPARED  # relations compared one by one, for what methods share
+
+    def __post_init__(self) -> None:
+        if self.resamples and not FEWEST_RESAMPLES <= self.resamples <= MOST_RESAMPLES:
+            raise SettingsError(
+                f"Intervals need {FEWEST_RESAMPLES} to {MOST_RESAMPLES:,} resamples. Use 0 for no "
+                "intervals."
+            )
+
+    def measures_of(self, data: DataSet) -> tuple[Measure, ...]:
+        """The chosen measures; SettingsError if the data are not made for one."""
+        if "all" in self.measures:
+            return data.measures
+        named = tuple(name for name in self.measures if name != "all")
+        for name in named:
+            if name not in data.measures:
+                raise SettingsError(
+                    f"{data.name} cannot be used for {name}. It has {data.describe()}. It "
+                    f"supports: {', '.join(data.measures)}."
+                )
+        return named or data.by_default
+
+
+DEFAULT_MEASURES = MeasureSettings()
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluationPlan:
+    """A table to fill: every row on every data set. Plans are equal when their `cache_key` is."""
+
+    data: tuple[DataSet, ...]
+    rows: tuple[Row, ...]
+    settings: MeasureSettings = DEFAULT_MEASURES
+
+    def cache_key(self) -> str:
+        """Hash of all that results depend on: data, rows and settings."""
+        content = {
+            "version": KEY_VERSION,
+            "data": [[data_set.name, data_set.digest] for data_set in self.data],
+            "rows": [[row.label, row.spec.to_json()] for row in self.rows],
+            "settings": asdict(self.settings),
+        }
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, EvaluationPlan):
+            return NotImplemented
+        return self.cache_key() == other.cache_key()
+
+    def __hash__(self) -> int:
+        return hash(self.cache_key())
+
+    @property
+    def n_cells(self) -> int:
+        return len(self.data) * len(self.rows)
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from neuralviz import training
-from neuralviz.arrays import RecordFormat
 from neuralviz.errors import NeuralvizError, ShouldStop, Stopped, check_choice, never
+from neuralviz.files import RecordFormat, write_bytes_beside
 from neuralviz.maps.neighbours import K, knn_by_space
-from neuralviz.store.files import write_bytes_beside
 from neuralviz.store.writing import explain_write_errors
 from neuralviz.training.record import (
     TrainingEnded,

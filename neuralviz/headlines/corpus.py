@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from neuralviz.headlines import Measured, rank_hits, voters
+from neuralviz.headlines import Measured, predict_labels, rank_hits
 from neuralviz.words import joined, many, percent
 
 ALIKE = 0.5  # share of the neighbours in common from which two methods are said to agree
@@ -26,14 +26,12 @@ def describe_labels(
     names = [f"**{method}**" for method in methods]
     sentences = []
     for label, by_method in hits.items():
-        guess = f"{baselines[label]:.1%}"
-        guessing = f"always guessing the most frequent {label} reaches {guess}"
+        guess = baselines[label]
+        guessing = f"always guessing the most frequent {label} reaches {guess:.0%}"
         sample = many(len(by_method[0]), "text") + origin
-        clause = f"{voters(k)} for the right {label} of"
-        headline = rank_hits(Measured(clause, sample, "of", True, guessing), names, by_method)
-        sentences.append(headline.write_sentence())
-        if len(methods) > 1 and headline.best.value <= baselines[label]:
-            sentences.append(f"Always guessing the most frequent {label} reaches {guess}.")
+        clause = predict_labels(label, k)
+        share = Measured(clause, sample, "of", True, guessing, guess)
+        sentences.append(rank_hits(share, names, by_method).write_sentence())
     return " ".join(sentences)
 
 

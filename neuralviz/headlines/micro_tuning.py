@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.headlines import Entry, begin, most_and_least, write_times
+from neuralviz.micro_tuning.blanks import describe_blanks
 from neuralviz.words import joined, many, name_texts, number, percent
 
 if TYPE_CHECKING:
@@ -203,8 +204,31 @@ def describe_masks(inputs: MaskedInputs) -> str:
 TIE = 0.005  # cosine similarities that differ by less look equal with two digits
 
 
+def describe_story(walk: Walkthrough) -> list[str]:
+    """Four sentences: a blank, the training, the blank again, two texts compared."""
+    guess, losses = walk.blank.before[0], walk.losses
+    first, last = (number(loss, ".2f") for loss in losses[[0, -1]])
+    moves = "falls" if losses[-1] < losses[0] else "does not fall"
+    return [
+        f"The model's best guess for the blank is “{guess.token}” ({percent(guess.before)}).",
+        f"Then it trains on this text alone, for {many(walk.settings.epochs, 'epoch')}: its loss "
+        f"{moves}, from {first} to {last} nats.",
+        describe_blanks([walk.blank], "training"),
+        _compare_products(walk),
+    ]
+
+
+def _compare_products(walk: Walkthrough) -> str:
+    related, unrelated = (number(product, ".2f") for product in walk.products)
+    if abs(walk.products[0] - walk.products[1]) < TIE:
+        return f"Texts 2 and 3 are equally similar to text 1 ({related})."
+    if walk.products[0] < walk.products[1]:
+        return f"Text 3 is closer to text 1 ({unrelated}) than text 2 is ({related})."
+    return f"Text 2 is closer to text 1 ({related}) than text 3 is ({unrelated})."
+
+
 def describe_steps(walk: Walkthrough) -> list[str]:
-    """The nine sentences, the first of which is the result of all steps."""
+    """The eight sentences, the first of which is the result of all steps."""
     related, unrelated = (number(product, ".2f") for product in walk.products)
     n_words, n_inputs = len(walk.text.text.split()), len(walk.inputs.masked)
     often = write_times(walk.inputs.masked.sum(axis=0))
@@ -213,18 +237,9 @@ def describe_steps(walk: Walkthrough) -> list[str]:
     furthest = max(float(np.abs(layer[-1, 0]).max()) for layer in walk.deltas)
     norms = walk.tuning.delta_norm[:, 0].mean(axis=1)
     n_to_half = int((norms >= norms[-1] / 2).argmax()) + 1
-    product = (
-        f"Text 2 is closer to text 1 ({related}) than text 3 is ({unrelated}), as it should be."
-    )
-    if abs(walk.products[0] - walk.products[1]) < TIE:
-        product = f"Texts 2 and 3 are equally similar to text 1 ({related})."
-    elif walk.products[0] < walk.products[1]:
-        product = (
-            f"Text 3 is closer to text 1 ({unrelated}) than text 2 is ({related}). Would you agree?"
-        )
     return [
-        f"Nine steps from a text to a number: its similarity to a related text is {related}, to an "
-        f"unrelated one {unrelated}.",
+        f"Eight steps from a text to a number: its similarity to text 2 is {related}, to text 3 "
+        f"{unrelated}.",
         f"{many(n_words, 'word')}, {many(len(walk.text), 'token')}: this is all the model reads.",
         f"{many(n_inputs, 'masked input')}: every token is masked {often}.",
         f"The mean loss is {before:.2f} nats before, {after:.2f} after "
@@ -233,8 +248,7 @@ def describe_steps(walk: Walkthrough) -> list[str]:
         f"{math.ceil(100 * furthest) / 100:.2f}.",
         f"After {n_to_half} of {many(len(norms), 'epoch')}, the weights are at least half of the "
         "way.",
-        f"The deltas of {many(len(walk.weights), 'layer')}, one after the other, make a vector of "
-        f"{n_weights:,} values.",
-        f"This is the text's embedding: {n_weights:,} values.",
-        product,
+        f"This is the text's embedding: the deltas of {many(len(walk.weights), 'layer')}, one "
+        f"after the other, {n_weights:,} values.",
+        _compare_products(walk),
     ]

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from neuralviz.arrays import RecordFormat
 from neuralviz.embedders.specs import EmbedderSpec, list_models, make_embedder, method_labels
 from neuralviz.errors import NeuralvizError, ShouldStop, check_stop, describe_unexpected
 from neuralviz.evaluation.similarity import Similarity, similarity
+from neuralviz.files import RecordFormat
 from neuralviz.jobs.task import KeptTask, LatestTask, Progress
 from neuralviz.models import tokenize
 from neuralviz.models.shared import LOADERS, ModelRef

@@ -11,10 +11,10 @@ from neuralviz.embedders.specs import list_models
 from neuralviz.errors import ShouldStop, StoreError
 from neuralviz.evaluation.data import read_data
 from neuralviz.evaluation.measures import evaluate
-from neuralviz.evaluation.plan import EvaluationPlan, method_rows
 from neuralviz.evaluation.probing_tasks import ProbingTask
-from neuralviz.evaluation.results import RESULTS_FORMAT, Event, Results
+from neuralviz.evaluation.results import RESULTS_FORMAT, EvaluationPlan, Event, Results
 from neuralviz.evaluation.results import Progress as EvaluationProgress
+from neuralviz.evaluation.rows import method_rows
 from neuralviz.jobs.task import KeptTask, Progress
 from neuralviz.models.shared import LOADERS, ModelRef
 from neuralviz.paths import sample_data

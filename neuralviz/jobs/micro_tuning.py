@@ -6,11 +6,13 @@ import json
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from neuralviz import micro_tuning
 from neuralviz.errors import SettingsError, ShouldStop, Stopped, check_stop
 from neuralviz.jobs.task import KeptTask, Lane, LatestTask, Progress, Task
+from neuralviz.lazy import Lazy
 from neuralviz.micro_tuning.blanks import FilledBlank, split_at_blanks
 from neuralviz.micro_tuning.events import RUN_FORMAT, RunRecord, TextDelta, WatchedEvent
 from neuralviz.micro_tuning.settings import REVISION
@@ -125,7 +127,11 @@ class WalkThrough(LatestTask["Walkthrough"]):
         from neuralviz.micro_tuning import walkthrough
 
         model = shared_model(self.model.id)
-        yield walkthrough.walk_through(model, self.texts, should_stop=should_stop)
+        walk = partial(walkthrough.walk_through, model, self.texts, should_stop=should_stop)
+        yield _walks.get((model.id, model.fingerprint, self.texts), walk)
+
+
+_walks = Lazy(kept=8, freeze=False)  # most visitors look at the examples
 
 
 # one thread, whose queue is first come, first served; Python waits for it before it ends

@@ -19,8 +19,8 @@ import psutil
 
 from neuralviz import __version__
 from neuralviz.errors import NeuralvizError, Stopped
+from neuralviz.files import corpus_view, find_result, is_of_corpus, is_shared, keep_result
 from neuralviz.jobs.task import KeptTask, Lane, Run, Status, Task
-from neuralviz.store.files import corpus_view, find_result, is_of_corpus, is_shared, keep_result
 from neuralviz.words import many
 
 if TYPE_CHECKING:

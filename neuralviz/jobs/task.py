@@ -22,8 +22,8 @@ from neuralviz.errors import (
 )
 
 if TYPE_CHECKING:
-    from neuralviz.arrays import RecordFormat
     from neuralviz.errors import ShouldStop
+    from neuralviz.files import RecordFormat
 
 E = TypeVar("E")
 R = TypeVar("R")

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from neuralviz import training
-from neuralviz.arrays import RecordFormat
 from neuralviz.errors import ShouldStop, TextError, check_stop
 from neuralviz.evaluation.measures import kept_vectors
 from neuralviz.evaluation.training_tables import (
@@ -20,6 +19,7 @@ from neuralviz.evaluation.training_tables import (
     fill_table,
     training_table,
 )
+from neuralviz.files import RecordFormat
 from neuralviz.jobs.task import KeptTask, Progress
 from neuralviz.maps.projection import lay_out_snapshots
 from neuralviz.models import BUNDLED, TextModel

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from neuralviz.arrays import npz_bytes, read_npz
 from neuralviz.errors import StoreError
+from neuralviz.files import npz_bytes, read_npz
 from neuralviz.maps.clusters import Clusters
 from neuralviz.maps.neighbours import Neighbours
 from neuralviz.maps.projection import Projection, ProjectionSettings

@@ -32,6 +32,7 @@ from neuralviz.errors import (
     check_stop,
     never,
 )
+from neuralviz.files import prune
 from neuralviz.maps.clusters import Clusters, find_clusters, name_clusters
 from neuralviz.maps.kept import KeptMap, KeptMaps
 from neuralviz.maps.neighbours import (
@@ -58,7 +59,6 @@ from neuralviz.maps.projection import (
 )
 from neuralviz.native_libraries import count_cores
 from neuralviz.store.corpora import Corpus, CorpusStore
-from neuralviz.store.files import prune
 from neuralviz.store.index import (
     build_index,
     index_texts,

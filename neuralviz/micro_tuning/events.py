@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from neuralviz.arrays import RecordFormat, unit_vectors
+from neuralviz.arrays import unit_vectors
+from neuralviz.files import RecordFormat
 from neuralviz.micro_tuning.settings import Blueprint, TuningSettings
 from neuralviz.models.tokens import TokenizedText
 from neuralviz.words import ShortRepr

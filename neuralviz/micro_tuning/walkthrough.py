@@ -8,11 +8,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.arrays import unit_vectors
 from neuralviz.errors import ShouldStop, TextError, check_stop, never
-from neuralviz.micro_tuning.events import MaskedPredictions, MicroTuning, collect_result
+from neuralviz.micro_tuning.blanks import FilledBlank, sentence_with_blank
+from neuralviz.micro_tuning.events import (
+    MaskedPredictions,
+    MicroTuning,
+    TextDelta,
+    TextReport,
+    collect_result,
+)
 from neuralviz.micro_tuning.loop import loss_gradients, micro_tune
-from neuralviz.micro_tuning.predictions import predict_masked
+from neuralviz.micro_tuning.predictions import fill_blanks, predict_masked
 from neuralviz.micro_tuning.settings import MaskedInputs, TuningSettings, mask_inputs
 from neuralviz.models.tokens import TokenizedText, tokenize
 
@@ -20,6 +26,7 @@ if TYPE_CHECKING:
     from neuralviz.models import LanguageModel
 
 MAX_TOKENS = 64
+GUESSES = 4  # for the blank, before and after
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +40,8 @@ class Walkthrough:
     weights: tuple[np.ndarray, ...]  # per layer, [dim] pretrained
     gradients: tuple[np.ndarray, ...]  # per layer, [dim] of the first step
     deltas: tuple[np.ndarray, ...]  # per layer, [epoch, text, dim]
+    sentence: str  # the first text with a blank
+    blank: FilledBlank
 
     @property
     def text(self) -> TokenizedText:
@@ -43,9 +52,9 @@ class Walkthrough:
         return self.tuning.settings
 
     @property
-    def normalized(self) -> tuple[np.ndarray, ...]:
-        """Per layer, [dim] the first text's delta, normalised."""
-        return tuple(unit_vectors(layer[-1])[0] for layer in self.deltas)
+    def losses(self) -> np.ndarray:
+        """[epoch] mean loss of the first text in nats, before tuning and after each epoch."""
+        return np.append(self.tuning.loss[:, 0], self.after.mean_loss)
 
     @property
     def products(self) -> np.ndarray:
@@ -81,13 +90,15 @@ def walk_through(
 ) -> Walkthrough:
     """Micro-tune with default settings, keeping every number of the first text.
 
-    `TextError` for a text that is empty or over 64 tokens, `Stopped` if ``should_stop`` says so.
+    `TextError` for a text that is empty, over 64 tokens or longer than the model's window;
+    `Stopped` if ``should_stop`` says so.
     """
+    most = min(MAX_TOKENS, model.room)
     for number, text in enumerate(tokenize(model, list(texts)), 1):
-        if len(text) > MAX_TOKENS:
+        if len(text) > most:
             raise TextError(
-                f"Text {number} has {len(text):,} tokens. This page accepts texts of up to "
-                f"{MAX_TOKENS} tokens; use the Micro-tuning page for longer ones."
+                f"Text {number} has {len(text):,} tokens. This page accepts texts of up to {most} "
+                "tokens; use the Micro-tuning page for longer ones."
             )
     events = list(
         micro_tune(model, list(texts), epochs=epochs, with_deltas=True, should_stop=should_stop)
@@ -96,6 +107,9 @@ def walk_through(
     text, settings = tuning.texts[0], tuning.settings
     deltas = [delta[0] for delta in tuning.deltas]
     before, after = predict_masked(model, text, settings, [None, deltas], should_stop=should_stop)
+    sentence = sentence_with_blank(text.text, TextReport(0, text, None, 0.0, before, after, None))
+    delta = TextDelta(tuning.model_id, settings.layers, tuple(deltas))
+    (blank,) = fill_blanks(model, sentence, [(1.0, delta)], top=GUESSES)
     check_stop(should_stop)
     parameters = dict(model.network.named_parameters())
     return Walkthrough(
@@ -106,4 +120,6 @@ def walk_through(
         weights=tuple(parameters[name].detach().cpu().numpy().copy() for name in settings.layers),
         gradients=tuple(layer[0] for layer in loss_gradients(model, [text], settings, should_stop)),
         deltas=tuple(np.stack(layer) for layer in zip(*(e.deltas for e in events), strict=True)),
+        sentence=sentence,
+        blank=blank,
     )

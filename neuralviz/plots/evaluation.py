@@ -10,7 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from neuralviz.evaluation.plan import find_swept_options
+from neuralviz.evaluation.rows import find_swept_options
 from neuralviz.evaluation.yardsticks import compute_leads
 from neuralviz.headlines import write_lead
 from neuralviz.plots.theme import (

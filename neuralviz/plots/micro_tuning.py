@@ -1,8 +1,8 @@
-"""Figures of a micro-tuning run, and of its nine steps from two texts to their similarity."""
+"""Figures of a micro-tuning run, and of the steps from two texts to their similarity."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from neuralviz.plots.theme import (
     shorten,
     symmetric_range,
     token_bars,
+    widen,
 )
 from neuralviz.words import many, number, percent
 
@@ -222,20 +223,26 @@ def shares_width(words: Sequence[str]) -> int:
     return 80 + 13 * min(len(words), MOST_WORDS)
 
 
-def blank_figure(blank: FilledBlank, title: str) -> go.Figure:
+def blank_figure(blank: FilledBlank, title: str, *, with_after: bool = True) -> go.Figure:
     """Probabilities of the likeliest tokens before and after micro-tuning."""
-    entries = blank.candidates
+    entries = blank.candidates if with_after else blank.before
     names = [f"“{escape(shorten(entry.token, 18))}”" for entry in entries]
-    before, after = [entry.before for entry in entries], [entry.after for entry in entries]
-    return probabilities_figure(names, before, after, title)
+    sides = {"before": [entry.before for entry in entries]}
+    if with_after:
+        sides["after"] = [entry.after for entry in entries]
+    return probabilities_figure(names, sides, title)
 
 
 def probabilities_figure(
-    names: Sequence[str], before: Sequence[float], after: Sequence[float], title: str
+    names: Sequence[str], sides: Mapping[str, Sequence[float]], title: str
 ) -> go.Figure:
-    """[token] probabilities before and after micro-tuning, NaN if unknown; ``names`` are HTML."""
-    traces, highest = [], np.nanmax([*before, *after])
-    for moment, colour, values in (("before", BEFORE, before), ("after", AFTER, after)):
+    """[token] probabilities ``before`` micro-tuning, and ``after``, NaN if unknown.
+
+    ``names`` are HTML.
+    """
+    traces, highest = [], np.nanmax([*sides.values()])
+    for moment, values in sides.items():
+        colour = {"before": BEFORE, "after": AFTER}[moment]
         known = ["" if np.isnan(value) else percent(value) for value in values]
         written = [value.replace("less than ", "&lt; ") for value in known]
         hover = f"%{{customdata}} {moment}: %{{text}}"
@@ -359,6 +366,52 @@ def _draw(
     return draw(traces, title, x, y, **{"margin": margin, **layout})
 
 
+def learning_figure(losses: np.ndarray) -> go.Figure:
+    """[epoch] mean losses in nats, from before the first step on."""
+    return _draw(
+        [_curve(losses, "the text", AFTER, width=5, size=11)],
+        "Loss at the masked positions",
+        _epoch_axis(len(losses) - 1),
+        {"title": "loss, nats", "rangemode": "tozero"},
+        bottom=60,
+        showlegend=False,
+    )
+
+
+def strip_figure(vector: np.ndarray, title: str) -> go.Figure:
+    """A [dim] vector as a strip of colours, one value after the other."""
+    limits = symmetric_range(vector)
+    places = np.arange(len(vector))
+    strip = cells(vector[None], places, [0], "value %{x}: %{z:.4f}", limits)
+    return _draw(
+        [strip | {"showscale": False}],
+        title,
+        {"title": f"{len(vector):,} values", "showgrid": False},
+        {"visible": False, "fixedrange": True},
+        bottom=50,
+        height=170,
+    )
+
+
+def cosines_figure(texts: Sequence[str], cosines: np.ndarray) -> go.Figure:
+    """[text] cosine similarities of text 1 to others, as bars."""
+    names = [f"{i}. {escape(shorten(text, 44))}" for i, text in enumerate(texts, 2)]
+    written = [number(cosine, ".2f") for cosine in cosines]
+    return _draw(
+        [token_bars(cosines, names, AFTER, "%{customdata}: %{text}", written)],
+        "Cosine similarity to text 1",
+        {"range": [min(0, *widen(cosines, 0.2)), 1.08], "title": "cosine similarity"},
+        {
+            "tickvals": list(range(len(names))),
+            "ticktext": names,
+            "range": [len(names) - 0.4, -0.6],
+            "showgrid": False,
+        },
+        bottom=60,
+        showlegend=False,
+    )
+
+
 def overview_figure(stations: Sequence[str]) -> go.Figure:
     """The steps as a vertical line of stations, with plotly markup."""
     n = len(stations)
@@ -393,7 +446,7 @@ def words_figure(
         for word in (shorten(word, 16) or word for word in words)
     ]
     title = "What the model predicts for the masked token"
-    return probabilities_figure(names, before, after, title)
+    return probabilities_figure(names, {"before": before, "after": after}, title)
 
 
 def losses_figure(

@@ -18,6 +18,7 @@ import pyarrow as pa
 from pyarrow import compute
 
 from neuralviz.errors import StoreError
+from neuralviz.files import corpus_view, forget_results
 from neuralviz.paths import home
 from neuralviz.reading.table import cell_text
 from neuralviz.store.database import (
@@ -30,7 +31,6 @@ from neuralviz.store.database import (
     key_in,
     read_rows,
 )
-from neuralviz.store.files import corpus_view, forget_results
 from neuralviz.store.vectors import KeptVectors, key_array, keys_of, text_keys
 from neuralviz.words import free_name, search_terms
 

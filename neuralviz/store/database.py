@@ -20,7 +20,7 @@ from filelock import FileLock, Timeout
 from pyarrow import compute
 
 from neuralviz.errors import StoreError
-from neuralviz.store.files import folder_error, write_bytes_beside
+from neuralviz.files import folder_error, write_bytes_beside
 
 if TYPE_CHECKING:
     from lancedb.db import DBConnection

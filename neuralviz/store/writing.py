@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 from pyarrow import csv, parquet
 
 from neuralviz.errors import NeuralvizError
+from neuralviz.files import write_beside
 from neuralviz.reading.arrow_tables import is_text
 from neuralviz.reading.table import escape_formula as escape_formula
-from neuralviz.store.files import write_beside
 
 if TYPE_CHECKING:
     import pandas as pd

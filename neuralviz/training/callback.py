@@ -16,7 +16,7 @@ from sentence_transformers.sentence_transformer import modules
 from transformers import TrainerCallback
 
 from neuralviz.errors import NeuralvizError, TextError
-from neuralviz.store.files import write_bytes_beside
+from neuralviz.files import write_bytes_beside
 from neuralviz.store.writing import explain_write_errors
 from neuralviz.training.learner import TOGETHER
 from neuralviz.training.record import (

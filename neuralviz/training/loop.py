@@ -18,8 +18,8 @@ from safetensors.numpy import save_file
 from torch.nn import functional
 
 from neuralviz.errors import NeuralvizError, ShouldStop, Stopped, TextError, never
+from neuralviz.files import folder_error
 from neuralviz.models.passes import seeded
-from neuralviz.store.files import folder_error
 from neuralviz.training.learner import make_learner
 from neuralviz.training.record import (
     STEP,

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from filelock import FileLock, Timeout
 
-from neuralviz.arrays import RecordFormat
 from neuralviz.errors import NeuralvizError, ShouldStop, never
+from neuralviz.files import RecordFormat, folder_error, prune
 from neuralviz.maps.neighbours import K, check_vectors, find_neighbours, knn_right, why_no_votes
 from neuralviz.paths import home
-from neuralviz.store.files import folder_error, prune
 from neuralviz.training.settings import TrainingSettings
 from neuralviz.words import ShortRepr, many
 

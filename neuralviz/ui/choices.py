@@ -7,14 +7,12 @@ import logging
 import secrets
 import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pandas as pd
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from neuralviz.embedders import METHODS, EmbedderSpec, embedder_spec
 from neuralviz.embedders.specs import Option, concatenate_specs, read_methods, select_options
@@ -31,7 +29,6 @@ from neuralviz.models.shared import (
     shared_model,
     trained_encoders,
 )
-from neuralviz.reading.source import WITHOUT_NAMES, Source
 from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.database import tidy_soon
 from neuralviz.ui.limits import effective_settings, has_visitors
@@ -44,16 +41,7 @@ M = TypeVar("M", bound="TextModel")
 _log = logging.getLogger(__name__)
 # settings of a widget whose value a link restores and other pages leave as it is
 REMEMBERED: dict[str, Any] = {"bind": "query-params", "persist_state": "session"}
-# how caches tell files apart
-BY_DIGEST: dict[str | type[Any], Callable[[Any], Any]] = {Source: lambda source: source.digest}
-DETECTED = "detect automatically"
 ROW_HEIGHT, LIST_HEIGHT = 37, 390  # px: of a row of a table, of a table at most
-_LINES = 20
-_CHOICES: dict[str, int | None] = {
-    DETECTED: None,
-    "none": 0,
-    **{f"line {number}": number for number in range(1, _LINES + 1)},
-}
 
 
 def choose_one(
@@ -137,27 +125,6 @@ def _computes_in_bf16(key: str) -> bool:
     from neuralviz.micro_tuning.products import has_native_bf16
 
     return has_native_bf16("cuda" if torch.cuda.is_available() else "cpu")
-
-
-def upload_file(key: str, **settings: Any) -> Source | None:
-    """Ask for a file, which the session keeps under ``KEY-kept``."""
-    file = st.file_uploader(key=f"{key}-file", **settings)
-    if file is not None:
-        st.session_state[f"{key}-kept"] = Source(file.name, file.getvalue())
-    return st.session_state.get(f"{key}-kept")
-
-
-def choose_header(source: Source, key: str, place: DeltaGenerator | None = None) -> Source:
-    """Ask for the header's line, where the file's format does not tell; return the file with it."""
-    if source.ending not in WITHOUT_NAMES:
-        return source
-    chosen = (place or st).selectbox(
-        "Header",
-        list(_CHOICES),
-        key=key,
-        help="The line with the names of the columns; in a workbook, the row.",
-    )
-    return replace(source, header=_CHOICES.get(chosen))
 
 
 def save_by_name(

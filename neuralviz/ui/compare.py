@@ -45,10 +45,11 @@ from neuralviz.ui.figures import (
     show_figure,
 )
 from neuralviz.ui.inputs import ask_texts, put_texts_in_address
-from neuralviz.ui.links import one_history_entry, result_view_id
 from neuralviz.ui.page import (
     hide_on_stage,
+    one_history_entry,
     plain,
+    result_view_id,
     show_error,
     show_on_stage,
     show_only_on_stage,

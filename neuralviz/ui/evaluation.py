@@ -29,17 +29,23 @@ from neuralviz.evaluation.data import (
     make_data,
 )
 from neuralviz.evaluation.measures import check_measures
-from neuralviz.evaluation.plan import (
-    EXPERIMENTS,
+from neuralviz.evaluation.probing_tasks import TASKS, probing_task
+from neuralviz.evaluation.results import (
+    EMPTY_CELL,
+    EXPLAINED,
     EvaluationPlan,
+    Measured,
     MeasureSettings,
+    Results,
+    Yardstick,
+)
+from neuralviz.evaluation.rows import (
+    EXPERIMENTS,
     Row,
     experiment_rows,
     method_rows,
     spec_rows,
 )
-from neuralviz.evaluation.probing_tasks import TASKS, probing_task
-from neuralviz.evaluation.results import EMPTY_CELL, EXPLAINED, Measured, Results, Yardstick
 from neuralviz.evaluation.yardsticks import (
     best_first,
     compute_leads,
@@ -48,6 +54,7 @@ from neuralviz.evaluation.yardsticks import (
     worst_cases,
     yardsticks_of,
 )
+from neuralviz.files import corpus_view
 from neuralviz.headlines import evaluation as headlines
 from neuralviz.jobs import Run
 from neuralviz.jobs.evaluating import (
@@ -68,12 +75,10 @@ from neuralviz.plots.theme import escape
 from neuralviz.reading.pairs import FIVE, Scale
 from neuralviz.reading.source import Source
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.store.files import corpus_view
 from neuralviz.store.importing import imported_specs, kept_specs
 from neuralviz.store.vectors import text_keys
 from neuralviz.store.writing import BYTE_ORDER_MARK
 from neuralviz.ui.choices import (
-    BY_DIGEST,
     JOINED,
     MODEL_HELP,
     choose_one,
@@ -95,6 +100,7 @@ from neuralviz.ui.figures import (
     show_figure,
 )
 from neuralviz.ui.inputs import (
+    BY_DIGEST,
     MAX_ROWS,
     open_upload,
     put_upload_in_address,
@@ -102,9 +108,8 @@ from neuralviz.ui.inputs import (
     upload_table,
 )
 from neuralviz.ui.limits import effective_settings, row_limit
-from neuralviz.ui.links import result_view_id
 from neuralviz.ui.pace import let_others_draw
-from neuralviz.ui.page import plain, show_error, show_on_stage, slide, wide_columns
+from neuralviz.ui.page import plain, result_view_id, show_error, show_on_stage, slide, wide_columns
 from neuralviz.ui.runs import SessionRuns, find_current_run, show_current_run
 from neuralviz.words import many
 

@@ -37,11 +37,11 @@ from neuralviz.ui.figures import list_worst, quote, show_figure
 from neuralviz.ui.inputs import choose_pairs, put_upload_in_address
 from neuralviz.ui.layers import draw_layers, tabulate_coefficients
 from neuralviz.ui.limits import character_limit, effective_settings
-from neuralviz.ui.links import result_view_id
 from neuralviz.ui.page import (
     dim_old_results,
     hide_on_stage,
     plain,
+    result_view_id,
     show_error,
     show_on_stage,
     slide,

@@ -1,10 +1,10 @@
-"""The How it works page below its title: nine steps from a text to its cosine similarities."""
+"""The How it works page below its title: a story in four moments, and every step of the method."""
 
 from __future__ import annotations
 
 import html
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -12,14 +12,22 @@ import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
 
-from neuralviz.headlines.micro_tuning import describe_steps, short_layer_names
+from neuralviz.headlines.micro_tuning import describe_steps, describe_story, short_layer_names
 from neuralviz.jobs.micro_tuning import WalkThrough
+from neuralviz.micro_tuning.blanks import BLANK
 from neuralviz.models.shared import ModelRef
 from neuralviz.plots import micro_tuning as plots
 from neuralviz.ui.choices import choose_one, chosen_model_id, may_load
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.inputs import ALL_EXAMPLES, ask_text_fields
-from neuralviz.ui.page import ASSETS, show_headline, show_questions, show_start_button, slide
+from neuralviz.ui.page import (
+    ASSETS,
+    plain,
+    show_headline,
+    show_questions,
+    show_start_button,
+    slide,
+)
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.words import many, number
 
@@ -30,6 +38,7 @@ PAGE = "walk"
 RUNS = SessionRuns(PAGE, kept=8)
 PATIENCE = 0.5  # seconds
 NEURONS = 16
+STORY = "In two minutes"
 HEIGHT = 460  # px
 _POSITION = f"{PAGE}-position"
 FIELDS = ("First text", "Second text", "Unrelated text")
@@ -42,18 +51,20 @@ class Step(NamedTuple):
     show: View
     title: str
     sentence: str
-    formula: str
-    source: str
+    formula: str = ""  # none in the story
+    source: str = ""
 
 
 def show() -> None:
-    with st.container(horizontal=True):
+    with st.container(horizontal=True, vertical_alignment="center"):
+        is_story = _choose_length() == STORY
         show_start_button()
         show_questions()
+    steps, key = (MOMENTS, "moment") if is_story else (STEPS, "step")
+    number = _show_navigation(key, len(steps))
     place = st.container()
-    number = _show_navigation()
     body = st.container()
-    with place, st.expander("Edit the texts", icon=":material/edit:"):
+    with place, st.expander("Use your own sentence", icon=":material/edit:"):
         keys = [f"{PAGE}-{label}".lower() for label in FIELDS]
         examples = {name: dict(zip(keys, texts, strict=True)) for name, texts in EXAMPLES.items()}
         fields = dict(zip(FIELDS, EXAMPLES["Similar"], strict=True))
@@ -70,53 +81,78 @@ def show() -> None:
             error_advice="Showing the last valid texts." if last is not None else "",
             done="",
         )
-        draw = partial(_show_step, STEPS[number - 1], number, last)
+        draw = partial(_show_step, steps, number, last)
         show_run_panel(RUNS, run, draw, sentences=sentences, patience=PATIENCE)
 
 
+def _choose_length() -> str:
+    """The story, or every step, which a link to a step opens."""
+    lengths = [STORY, "Step by step"]
+    opened = lengths["step" in st.query_params]
+    return choose_one(
+        partial(st.segmented_control, label_visibility="collapsed", width="content"),
+        "Length",
+        lengths,
+        key="how",
+        default=opened,
+    )
+
+
 def _show_step(
-    step: Step, number: int, last: Walkthrough | None, result: Walkthrough | None, live: bool
+    steps: Sequence[Step],
+    number: int,
+    last: Walkthrough | None,
+    result: Walkthrough | None,
+    live: bool,
 ) -> None:
-    walk = last if live else result or last  # drawn once
+    step, walk = steps[number - 1], last if live else result or last  # drawn once
+    describe = describe_story if steps is MOMENTS else describe_steps
     with slide("step"):
         st.subheader(f"{number}. {step.title}", anchor=False)
         if walk is not None:
-            show_headline(describe_steps(walk)[number - 1], key=f"{PAGE}-step")
+            show_headline(plain(describe(walk)[number - 1]), key=f"{PAGE}-step")
         st.markdown(step.sentence)
         if walk is not None:
             step.show(walk)
     if walk is not None and step.show in MORE:
         with slide("step-more"):
             MORE[step.show](walk)
-    with st.expander("The formula", icon=":material/function:"):
-        st.markdown(step.formula)
-        st.caption(f"Neural Embeddings for Text, {step.source}")
+    if step.formula:
+        with st.expander("The formula", icon=":material/function:"):
+            st.markdown(step.formula)
+            st.caption(f"Neural Embeddings for Text, {step.source}")
 
 
-def _show_navigation() -> int:
+def _show_navigation(key: str, n_steps: int) -> int:
     """Buttons for the steps; returns the number of the chosen step."""
     with st.container(horizontal=True, vertical_alignment="center"):
         buttons = st.container(horizontal=True, width="content")  # filled when the step is known
-        st.session_state.setdefault("step", 1)
+        st.session_state.setdefault(key, 1)
         number = choose_one(
             st.pills,
             "Step",
-            range(1, len(STEPS) + 1),
-            key="step",
+            range(1, n_steps + 1),
+            key=key,
             default=None,
             label_visibility="collapsed",
             wrap=True,  # on a phone
         )
     move = partial(buttons.button, on_click=_move)
-    move("Back", "stage-back", args=(-1,), shortcut="Left", disabled=number == 1)
-    is_last = number == len(STEPS)
-    move("Next", "stage-next", args=(1,), type="primary", shortcut="Right", disabled=is_last)
+    move("Back", "stage-back", args=(key, -1, n_steps), shortcut="Left", disabled=number == 1)
+    move(
+        "Next",
+        "stage-next",
+        args=(key, 1, n_steps),
+        type="primary",
+        shortcut="Right",
+        disabled=number == n_steps,
+    )
     return number
 
 
-def _move(n_steps: int) -> None:
-    step = st.session_state["step"] or 1  # as in `choose_one`
-    st.session_state["step"] = min(max(step + n_steps, 1), len(STEPS))
+def _move(key: str, n_moved: int, n_steps: int) -> None:
+    step = st.session_state[key] or 1  # as in `choose_one`
+    st.session_state[key] = min(max(step + n_moved, 1), n_steps)
 
 
 # --- what each step shows ------------------------------------------------------------------------
@@ -139,6 +175,32 @@ def _show_tiles(words: list[str], captions: list[str] | None = None) -> None:
         for i, word in enumerate(words)
     )
     st.html(f'<div style="display:flex;flex-wrap:wrap;gap:.35em;font-size:1.5em">{tiles}</div>')
+
+
+def _show_sentence(walk: Walkthrough) -> None:
+    _show_tiles(["▢" if word == BLANK else word for word in walk.sentence.split()])
+
+
+def _show_first_guess(walk: Walkthrough) -> None:
+    _show_sentence(walk)
+    title = "What the model puts into the blank"
+    _draw(plots.blank_figure(walk.blank, title, with_after=False), "first-guess")
+
+
+def _show_training(walk: Walkthrough) -> None:
+    _draw(plots.learning_figure(walk.losses), "training")
+
+
+def _show_last_guess(walk: Walkthrough) -> None:
+    _show_sentence(walk)
+    _draw(plots.blank_figure(walk.blank, "What the model puts into the blank"), "last-guess")
+    _draw(plots.strip_figure(walk.tuning.embeddings[0], "Its neural embedding"), "strip")
+
+
+def _show_comparison(walk: Walkthrough) -> None:
+    first, *other_texts = (text.text for text in walk.tuning.texts)
+    _show_tiles([f"1. {first}"])
+    _draw(plots.cosines_figure(other_texts, walk.products), "comparison")
 
 
 def _show_text(walk: Walkthrough) -> None:
@@ -273,12 +335,6 @@ def _show_delta(walk: Walkthrough) -> None:
     _draw(figure, "delta")
 
 
-def _show_concatenated(walk: Walkthrough) -> None:
-    title = "The normalised deltas, one after the other"
-    figure = plots.concatenated_figure(walk.settings.layers, walk.normalized, title)
-    _draw(figure, "concatenated")
-
-
 def _show_embedding(walk: Walkthrough) -> None:
     ends = np.cumsum([len(weights) for weights in walk.weights])[:-1]
     parts = np.split(walk.tuning.embeddings[0], ends)
@@ -301,10 +357,18 @@ _VIEWS: tuple[View, ...] = (
     _show_loss,
     _show_weights,
     _show_delta,
-    _show_concatenated,
     _show_embedding,
     _show_product,
 )
 MORE: dict[View, View] = {_show_loss: _show_losses, _show_weights: _show_first_step}  # 2nd slides
-_TEXTS = tomllib.loads((ASSETS / "how_it_works.toml").read_text("utf-8"))["steps"]
-STEPS = [Step(view, **texts) for texts, view in zip(_TEXTS, _VIEWS, strict=True)]
+_STORY_VIEWS: tuple[View, ...] = (
+    _show_first_guess,
+    _show_training,
+    _show_last_guess,
+    _show_comparison,
+)
+_TEXTS = tomllib.loads((ASSETS / "how_it_works.toml").read_text("utf-8"))
+MOMENTS, STEPS = (
+    [Step(view, **texts) for texts, view in zip(_TEXTS[key], views, strict=True)]
+    for key, views in (("moments", _STORY_VIEWS), ("steps", _VIEWS))
+)

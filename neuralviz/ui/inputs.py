@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import re
+import secrets
+import threading
+import time
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from typing import Any, Literal, cast
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from neuralviz.errors import NeuralvizError
 from neuralviz.evaluation.data import guess_columns, guess_kind
-from neuralviz.paths import sample_data
+from neuralviz.files import prune, write_bytes_beside
+from neuralviz.paths import home, sample_data
 from neuralviz.reading.pairs import (
     OPTIONAL,
     ROLES,
@@ -23,11 +32,11 @@ from neuralviz.reading.pairs import (
     list_missing,
     read_pairs,
 )
-from neuralviz.reading.source import TABLES, Source
+from neuralviz.reading.source import TABLES, WITHOUT_NAMES, Source
 from neuralviz.reading.table import Table
 from neuralviz.reading.tables import read_table
 from neuralviz.reading.texts import Mode, ReadTexts, join_pasted, read_texts, split_pasted
-from neuralviz.ui.choices import BY_DIGEST, DETECTED, choose_header, choose_one, upload_file
+from neuralviz.ui.choices import choose_one
 from neuralviz.ui.limits import (
     character_limit,
     describe_destination,
@@ -35,8 +44,15 @@ from neuralviz.ui.limits import (
     n_within_limits,
     row_limit,
 )
-from neuralviz.ui.links import LARGEST_FILE, View, open_view, put_in_address
-from neuralviz.ui.page import ASSETS, plain, show_error, show_on_stage
+from neuralviz.ui.page import (
+    ASSETS,
+    RUN,
+    USER_SOURCES,
+    plain,
+    set_query_params,
+    show_error,
+    show_on_stage,
+)
 from neuralviz.words import many
 
 # example texts by page and name
@@ -47,11 +63,28 @@ EXAMPLE_HEIGHT = 109  # px, four lines; more texts than a few are scrolled
 SHOWN_TEXTS = 40
 N_TEXTS = "n-texts"  # in a view of pasted texts: how many there were before they were cut
 
+LATE_SECONDS = 2.0  # a click sent before the address changed still carries the old one
+KEPT_VIEWS = 5000
+KEPT_BYTES = 1 << 30  # of all views; those opened longest ago are deleted first
+KEPT_DAYS = 365  # since a view was last opened
+LARGEST_FILE = 1 << 26  # bytes; of a larger file only the texts are saved
+_VIEW_ID = re.compile(r"[A-Za-z0-9_-]{12}")
+_making_key = threading.Lock()  # two sessions may need the first key together
+DETECTED = "detect automatically"
+_LINES = 20
+_CHOICES: dict[str, int | None] = {
+    DETECTED: None,
+    "none": 0,
+    **{f"line {number}": number for number in range(1, _LINES + 1)},
+}
 _MODES: dict[Mode, str] = {
     "line": "One text per line",
     "blank line": "Blank line between texts",
     "one": "A single text",
 }
+
+# how caches tell files apart
+BY_DIGEST: dict[str | type[Any], Callable[[Any], Any]] = {Source: lambda source: source.digest}
 
 _read = st.cache_data(max_entries=8, ttl=600, show_spinner="Reading …", hash_funcs=BY_DIGEST)(
     read_texts
@@ -426,3 +459,123 @@ def _choose_columns(
             st.caption(f"Choose columns for these roles: {', '.join(missing)}.")
             return None
     return {role: column or "" for role, column in roles.items()}
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+def upload_file(key: str, **settings: Any) -> Source | None:
+    """Ask for a file, which the session keeps under ``KEY-kept``."""
+    file = st.file_uploader(key=f"{key}-file", **settings)
+    if file is not None:
+        st.session_state[f"{key}-kept"] = Source(file.name, file.getvalue())
+    return st.session_state.get(f"{key}-kept")
+
+
+def choose_header(source: Source, key: str, place: DeltaGenerator | None = None) -> Source:
+    """Ask for the header's line, where the file's format does not tell; return the file with it."""
+    if source.ending not in WITHOUT_NAMES:
+        return source
+    chosen = (place or st).selectbox(
+        "Header",
+        list(_CHOICES),
+        key=key,
+        help="The line with the names of the columns; in a workbook, the row.",
+    )
+    return replace(source, header=_CHOICES.get(chosen))
+
+
+# --- views: inputs that links bring back ----------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class View:
+    """Texts, and the file they were read from."""
+
+    texts: tuple[str, ...] = ()  # as they are used
+    file: Source | None = None
+    choices: tuple[tuple[str, str], ...] = ()  # how the file was read, such as the texts' column
+
+
+def save_view(view: View) -> str:
+    """Save a view and return its id, which nobody can guess; old views are deleted."""
+    identity = [view.texts, view.file and [view.file.name, view.file.digest], view.choices]
+    digest = hashlib.blake2b(json.dumps(identity).encode(), key=_secret(), digest_size=9)
+    view_id = urlsafe_b64encode(digest.digest()).decode()
+    folder = home() / "views"
+    record: dict[str, Any] = {"texts": view.texts, "choices": view.choices}
+    file = view.file
+    if file is not None and isinstance(file.content, bytes) and len(file.content) <= LARGEST_FILE:
+        record["file"] = file.name
+        write_bytes_beside(folder / f"{view_id}.file", file.content)
+    write_bytes_beside(folder / f"{view_id}.json", json.dumps(record).encode())
+    prune(folder, n_bytes=KEPT_BYTES, days=KEPT_DAYS, max_units=KEPT_VIEWS, unit=attrgetter("stem"))
+    return view_id
+
+
+def _secret() -> bytes:
+    """32 bytes that only this machine knows."""
+    path = home() / "views.key"
+    with _making_key:
+        if not path.exists():
+            write_bytes_beside(path, secrets.token_bytes(32))
+            path.chmod(0o600)
+    return path.read_bytes()
+
+
+def load_view(view_id: str) -> View | None:
+    """The view saved under ``view_id``; None when there is none or the id is not valid."""
+    if not _VIEW_ID.fullmatch(view_id):
+        return None
+    path = home() / "views" / f"{view_id}.json"
+    try:
+        record = json.loads(path.read_text("utf-8"))
+        texts = tuple(record["texts"])
+        choices = tuple((str(name), str(value)) for name, value in record["choices"])
+        file = None
+        if "file" in record:
+            content = path.with_suffix(".file")
+            file = Source(str(record["file"]), content.read_bytes())
+            content.touch()
+        path.touch()
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    return View(texts, file, choices) if all(isinstance(text, str) for text in texts) else None
+
+
+def put_in_address(key: str, view: View) -> None:
+    """Save a page's inputs and name them in the address."""
+    kept, view_id = st.session_state.get(f"{key}-own-view", (None, None))
+    if kept != view:
+        try:
+            view_id = save_view(view)
+        except OSError:
+            st.toast("The texts could not be saved, so the link does not include them.")
+            return
+    st.session_state[f"{key}-own-view"] = (view, view_id)
+    st.session_state[f"{key}-view"] = view_id
+    before = st.query_params.get("view")
+    if before != view_id:
+        st.session_state[f"{key}-replaced"] = (before, time.monotonic())
+        set_query_params({"view": view_id, **({RUN: ""} if RUN in st.query_params else {})})
+
+
+def open_view(key: str) -> View | None:
+    """The view that the address names, if the page does not show it yet."""
+    # an address without a view gets the one last shown, unless the page shows an example
+    view_id, shown_id = st.query_params.get("view"), st.session_state.get(f"{key}-view")
+    if view_id in (None, "", shown_id):
+        if st.session_state.get(f"{key}-source", USER_SOURCES[0]) not in USER_SOURCES:
+            st.query_params.pop("view", None)
+        elif shown_id:
+            st.query_params["view"] = shown_id
+        return None
+    replaced, replaced_time = st.session_state.get(f"{key}-replaced", (None, 0.0))
+    if shown_id and view_id == replaced and time.monotonic() - replaced_time < LATE_SECONDS:
+        st.query_params["view"] = shown_id  # else a double click would restore the former texts
+        return None
+    st.session_state[f"{key}-view"] = view_id
+    view = load_view(view_id)
+    if view is None:
+        st.toast("The texts in this link are not saved here. Showing an example instead.")
+    return view

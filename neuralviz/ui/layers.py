@@ -75,9 +75,8 @@ from neuralviz.ui.inputs import (
     put_texts_in_address,
     put_upload_in_address,
 )
-from neuralviz.ui.links import USER_SOURCES
 from neuralviz.ui.micro_tuning import ask_epochs_and_rate, check_choices, find_layers
-from neuralviz.ui.page import dim_old_results, plain, show_error, slide, wide_columns
+from neuralviz.ui.page import USER_SOURCES, dim_old_results, plain, show_error, slide, wide_columns
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.words import many, name_texts, number
 

@@ -19,6 +19,7 @@ from streamlit.delta_generator import DeltaGenerator
 from neuralviz.embedders import embedder_spec
 from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.evaluation.similarity import similarity
+from neuralviz.files import COMMON_VIEW
 from neuralviz.headlines import micro_tuning as headlines
 from neuralviz.jobs import Run
 from neuralviz.jobs.comparing import Compare
@@ -49,7 +50,6 @@ from neuralviz.plots import micro_tuning as plots
 from neuralviz.plots.compare import Layout, similarity_heatmap, text_names
 from neuralviz.plots.report import About, file_name
 from neuralviz.plots.theme import shorten
-from neuralviz.store.files import COMMON_VIEW
 from neuralviz.ui import compare
 from neuralviz.ui.choices import (
     REMEMBERED,
@@ -66,14 +66,17 @@ from neuralviz.ui.figures import (
     open_downloads,
     show_figure,
 )
-from neuralviz.ui.inputs import ALL_EXAMPLES, ask_texts, put_texts_in_address
+from neuralviz.ui.inputs import ALL_EXAMPLES, View, ask_texts, put_texts_in_address, save_view
 from neuralviz.ui.limits import character_limit, is_served
-from neuralviz.ui.links import RUN, USER_SOURCES, View, one_history_entry, result_view_id, save_view
 from neuralviz.ui.pace import let_others_draw, pause
 from neuralviz.ui.page import (
+    RUN,
+    USER_SOURCES,
     dim_old_results,
     is_tour_at,
+    one_history_entry,
     plain,
+    result_view_id,
     show_error,
     show_headline,
     show_on_stage,

@@ -20,9 +20,8 @@ from neuralviz.jobs import Run, Task, run_queue
 from neuralviz.jobs.queue import WHAT_HAPPENED, find_status, reopen_run, result_key
 from neuralviz.jobs.task import KeptTask
 from neuralviz.ui.limits import effective_settings, is_served
-from neuralviz.ui.links import RUN, set_query_params
 from neuralviz.ui.pace import draw_live, let_others_draw, wait_for_news
-from neuralviz.ui.page import dim_old_results, plain
+from neuralviz.ui.page import RUN, dim_old_results, plain, set_query_params
 from neuralviz.words import about_seconds, many
 
 R = TypeVar("R")

@@ -28,6 +28,7 @@ from starlette.routing import Route
 from streamlit import App, config
 
 from neuralviz.errors import SettingsError, Stopped
+from neuralviz.files import why_not_writable
 from neuralviz.jobs.logs import log_as_json, log_run
 from neuralviz.jobs.queue import RunQueue, run_queue, spare_memory
 from neuralviz.jobs.workers import Workers
@@ -35,7 +36,6 @@ from neuralviz.models import BUNDLED
 from neuralviz.models.shared import is_loaded
 from neuralviz.native_libraries import count_cores
 from neuralviz.paths import home
-from neuralviz.store.files import why_not_writable
 from neuralviz.ui.choices import BROWSER, load_bundled
 from neuralviz.ui.limits import begin_serving, effective_settings
 from neuralviz.ui.pace import CALM, WARMING

@@ -16,6 +16,7 @@ import streamlit as st
 from neuralviz import training
 from neuralviz.errors import NeuralvizError, StoreError
 from neuralviz.evaluation import training_tables as tables
+from neuralviz.files import corpus_view
 from neuralviz.headlines import training as headlines
 from neuralviz.jobs import Run
 from neuralviz.jobs import training as jobs
@@ -33,7 +34,6 @@ from neuralviz.plots import training as plots
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.store.corpora import Corpus, CorpusStore, add_once
-from neuralviz.store.files import corpus_view
 from neuralviz.training.record import (
     CURVES,
     Lesson,

@@ -65,12 +65,12 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def serve(
     tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
-) -> Iterator[Callable[[Path], str]]:
-    """Serve a script until the tests are over; gives its address."""
+) -> Iterator[Callable[..., str]]:
+    """Serve a script, with its data in a folder, until the tests are over; gives its address."""
     logs = pytestconfig.stash[LOGS] = []
 
-    def serve(script: Path) -> str:
-        folder = tmp_path_factory.mktemp("served")
+    def serve(script: Path, folder: Path | None = None) -> str:
+        folder = folder or tmp_path_factory.mktemp("served")
         logs.append(folder / "log")
         return servers.enter_context(served(script, folder))
 
@@ -91,9 +91,15 @@ def tab(browser: Browser) -> Iterator[Page]:
 
 
 @pytest.fixture(scope="session")
-def address(serve: Callable[[Path], str], tab: Page) -> str:
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the app keeps its data."""
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="session")
+def address(serve: Callable[..., str], tab: Page, home: Path) -> str:
     """The app, once the bundled model is loaded: no test waits for that, and one server does."""
-    address = serve(APP)
+    address = serve(APP, home)
     tab.goto(f"{address}/how_it_works")
     tab.locator(".js-plotly-plot .main-svg").first.wait_for(timeout=120_000)
     return address

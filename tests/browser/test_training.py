@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from neuralviz.jobs.training import textbooks
+from neuralviz.reading.texts import ReadTexts
+from neuralviz.store.corpora import CorpusStore
 from tests.support.app import looks, problems
 from tests.support.models import save_family
 
@@ -21,8 +24,16 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a small model, which takes a few steps a second on the example."""
+    """The folder of a small model."""
     return save_family("bert", tmp_path_factory.mktemp("small"))
+
+
+@pytest.fixture(scope="module")
+def corpus(home: Path) -> str:
+    """The id of a corpus of every sixth text of the example, read in a moment."""
+    read = textbooks()
+    labels = {name: values[::6] for name, values in read.labels.items()}
+    return CorpusStore(home / "corpora").add("few", ReadTexts(read.texts[::6], labels=labels)).id
 
 
 def wait_for_steps(page: Page, n: int) -> None:
@@ -32,11 +43,12 @@ def wait_for_steps(page: Page, n: int) -> None:
 
 
 def test_a_training_is_watched_stopped_resumed_and_its_encoder_saved(
-    page: Page, address: str, encoder: Path
+    page: Page, address: str, encoder: Path, corpus: str
 ) -> None:
+    link = f"{address}/training?encoder={encoder}&training-corpus={corpus}&{WHOLE}"
     start = page.get_by_role("button", name="Train", exact=True)
     stop = page.get_by_role("button", name="Stop", exact=True)
-    page.goto(f"{address}/training?encoder={encoder}&{WHOLE}&training-epochs-model=100")
+    page.goto(f"{link}&training-epochs-model=200")
     page.get_by_text("Recorded run.").wait_for()
     start.click()
     stop.wait_for()  # in place of the recorded run
@@ -50,7 +62,7 @@ def test_a_training_is_watched_stopped_resumed_and_its_encoder_saved(
     stop.click()
     stopped.wait_for()
 
-    page.goto(f"{address}/training?encoder={encoder}&training-epochs-model=1&{WHOLE}")
+    page.goto(f"{link}&training-epochs-model=2")
     start.click()
     page.get_by_text(re.compile("Done in|Result of")).wait_for(timeout=2 * MINUTE)
     page.get_by_text(re.compile(r"Before, the nearest was|hardly moved them")).first.wait_for()

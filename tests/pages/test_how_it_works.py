@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
-from functools import cache
 
 import pytest
 
-from neuralviz.micro_tuning import walkthrough
 from neuralviz.ui import how_it_works
 from tests.support.pages import count_figures, page_at, press
 
@@ -17,14 +14,6 @@ from tests.support.pages import count_figures, page_at, press
 @pytest.fixture(autouse=True)
 def _each_walk_is_over_before_the_page_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(how_it_works, "PATIENCE", 120)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _each_pair_is_walked_once() -> Iterator[None]:
-    walk = cache(walkthrough.walk_through)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(walkthrough, "walk_through", lambda *texts, should_stop: walk(*texts))
-        yield
 
 
 @pytest.mark.parametrize(
@@ -39,20 +28,22 @@ def test_next_leads_through_every_step(texts: tuple[str, str]) -> None:
     page = page_at("how_it_works", 180).run()
     page.text_area[0].set_value(texts[0])
     page.text_area[1].set_value(texts[1]).run()
-    for number in range(1, 10):
-        assert not page.exception
-        assert not page.error
-        assert page.subheader[0].value.startswith(f"{number}. ")
-        assert count_figures(page) or number == 2  # whose tokens are words
-        if number < 9:
-            press(page, "Next")
+    for length, n_steps in (("In two minutes", 4), ("Step by step", 8)):
+        page.segmented_control(key="how").set_value(length).run()
+        for number in range(1, n_steps + 1):
+            assert not page.exception
+            assert not page.error
+            assert page.subheader[0].value.startswith(f"{number}. ")
+            assert count_figures(page) or number == 2  # whose tokens are words
+            if number < n_steps:
+                press(page, "Next")
     press(page, "Back")
-    assert page.subheader[0].value == "8. Embedding"
+    assert page.subheader[0].value == "7. Embedding"
 
 
 def test_a_link_opens_its_step_and_texts_that_cannot_be_walked_get_a_sentence() -> None:
-    page = page_at("how_it_works", 180, step="9").run()
-    assert page.subheader[0].value == "9. Cosine similarity"
+    page = page_at("how_it_works", 180, step="8").run()
+    assert page.subheader[0].value == "8. Cosine similarity"
     for text, sentence in ((" \n ", "Text 1 is empty"), ("cat " * 600, "Text 1 has 600 tokens")):
         page.text_area[0].set_value(text).run()
         assert sentence in page.error[0].value

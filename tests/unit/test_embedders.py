@@ -32,7 +32,7 @@ from neuralviz.embedders import (
 )
 from neuralviz.embedders.specs import method_label
 from neuralviz.errors import ModelError, PrecisionWarning, SettingsError
-from neuralviz.evaluation.plan import experiment_rows
+from neuralviz.evaluation.rows import experiment_rows
 from neuralviz.micro_tuning import TuningSettings, micro_tune, products
 from neuralviz.micro_tuning.settings import Blueprint
 from neuralviz.models import (

@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 from neuralviz import cli
 from neuralviz.embedders.specs import make_embedder
 from neuralviz.evaluation.correlation import correlate
-from neuralviz.evaluation.plan import experiment_rows
+from neuralviz.evaluation.rows import experiment_rows
 from neuralviz.evaluation.triplets import Grouping, count_triplets
 
 SENTENCES = [

@@ -24,11 +24,11 @@ from neuralviz.evaluation.data import (
     scored_data,
 )
 from neuralviz.evaluation.measures import MAX_ALIKE, alike_pairs, check_measures, measure, overlaps
-from neuralviz.evaluation.plan import MeasureSettings
 from neuralviz.evaluation.results import (
     EXPLAINED,
     TOTALS,
     Measured,
+    MeasureSettings,
     QualityMap,
     _words,
     find_published,

@@ -24,15 +24,22 @@ from neuralviz.evaluation.data import (
     scored_data,
 )
 from neuralviz.evaluation.measures import measure, overlaps
-from neuralviz.evaluation.plan import (
+from neuralviz.evaluation.results import (
+    YARDSTICKS,
+    Cell,
+    Compared,
     EvaluationPlan,
+    Measured,
     MeasureSettings,
+    QualityMap,
+    Results,
+)
+from neuralviz.evaluation.rows import (
     Row,
     experiment_rows,
     find_swept_options,
     method_rows,
 )
-from neuralviz.evaluation.results import YARDSTICKS, Cell, Compared, Measured, QualityMap, Results
 from neuralviz.plots import evaluation as plots
 from neuralviz.plots.report import other_figures, proof_figures, report_html
 from neuralviz.plots.theme import BLUE, VERMILLION

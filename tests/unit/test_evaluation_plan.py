@@ -17,8 +17,16 @@ from neuralviz.evaluation.measures import (
     measure,
     quality_maps,
 )
-from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings, method_rows
-from neuralviz.evaluation.results import Cell, Compared, Event, Progress, Results
+from neuralviz.evaluation.results import (
+    Cell,
+    Compared,
+    EvaluationPlan,
+    Event,
+    MeasureSettings,
+    Progress,
+    Results,
+)
+from neuralviz.evaluation.rows import method_rows
 
 
 @pytest.fixture

@@ -14,7 +14,8 @@ import pytest
 from neuralviz.embedders.specs import embedder_spec, list_models
 from neuralviz.errors import NeuralvizError, ShouldStop, Stopped
 from neuralviz.evaluation.data import scored_data
-from neuralviz.evaluation.plan import EvaluationPlan, Row
+from neuralviz.evaluation.results import EvaluationPlan
+from neuralviz.evaluation.rows import Row
 from neuralviz.jobs import Progress, Run, RunQueue, Task
 from neuralviz.jobs import queue as queues
 from neuralviz.jobs import task as runs

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from neuralviz.reading.source import Source
-from neuralviz.ui import links
+from neuralviz.ui import inputs
 
 
 @pytest.fixture(autouse=True)
@@ -19,11 +19,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def save(*texts: str) -> str:
-    return links.save_view(links.View(texts))
+    return inputs.save_view(inputs.View(texts))
 
 
 def texts_of(view_id: str) -> list[str]:
-    return list(links.load_view(view_id).texts)
+    return list(inputs.load_view(view_id).texts)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def texts_of(view_id: str) -> list[str]:
 )
 def test_an_unknown_or_foul_id_gives_nothing(view_id: str, home: Path) -> None:
     (home / "secret.json").write_text('["secret"]', "utf-8")
-    assert links.load_view(view_id) is None
+    assert inputs.load_view(view_id) is None
 
 
 def test_texts_come_back() -> None:
@@ -41,7 +41,7 @@ def test_texts_come_back() -> None:
 
 def test_the_same_view_has_one_id_that_another_machine_does_not_know(home: Path) -> None:
     def kept(*texts: str, choice: str = "") -> str:
-        return links.save_view(links.View(texts, choices=(("a", choice),)))
+        return inputs.save_view(inputs.View(texts, choices=(("a", choice),)))
 
     first = kept("a", "\ud800")
     assert kept("a", "\ud800") == first
@@ -51,7 +51,7 @@ def test_the_same_view_has_one_id_that_another_machine_does_not_know(home: Path)
     (home / "views.key").unlink()
     assert kept("a", "\ud800") != first
     file = Source("a.txt", b"content")
-    ids = {links.save_view(links.View(("a",), one)) for one in (file, file, None)}
+    ids = {inputs.save_view(inputs.View(("a",), one)) for one in (file, file, None)}
     assert len(ids) == 2
 
 
@@ -59,31 +59,31 @@ def test_the_same_view_has_one_id_that_another_machine_does_not_know(home: Path)
 def test_a_broken_file_gives_nothing(content: str, home: Path) -> None:
     view_id = save("a")
     (home / "views" / f"{view_id}.json").write_text(content, "utf-8")
-    assert links.load_view(view_id) is None
+    assert inputs.load_view(view_id) is None
 
 
 def test_the_oldest_views_are_dropped(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(links, "KEPT_VIEWS", 3)
+    monkeypatch.setattr(inputs, "KEPT_VIEWS", 3)
     ids = []
     for age in range(5, 0, -1):
         ids.append(save(str(age)))
         path = home / "views" / f"{ids[-1]}.json"
         os.utime(path, (path.stat().st_mtime - age * 100,) * 2)
     last = save("now")
-    kept = [view_id for view_id in [*ids, last] if links.load_view(view_id)]
+    kept = [view_id for view_id in [*ids, last] if inputs.load_view(view_id)]
     assert kept == [*ids[-2:], last]
     assert not list((home / "views").glob("*.part"))
 
 
 def test_a_file_comes_back_with_how_it_was_read(home: Path, monkeypatch) -> None:
-    table = links.View(("a", "b"), Source("../t.csv", b"text\na\nb\n"), (("column", "text"),))
-    view_id = links.save_view(table)
-    assert links.load_view(view_id) == table
+    table = inputs.View(("a", "b"), Source("../t.csv", b"text\na\nb\n"), (("column", "text"),))
+    view_id = inputs.save_view(table)
+    assert inputs.load_view(view_id) == table
     assert sorted(path.name for path in home.iterdir()) == ["views", "views.key"]
     (home / "views" / f"{view_id}.file").unlink()
-    assert links.load_view(view_id) is None
-    monkeypatch.setattr(links, "LARGEST_FILE", 5)
-    assert links.load_view(links.save_view(table)) == links.View(("a", "b"), None, table.choices)
+    assert inputs.load_view(view_id) is None
+    monkeypatch.setattr(inputs, "LARGEST_FILE", 5)
+    assert inputs.load_view(inputs.save_view(table)) == inputs.View(("a", "b"), None, table.choices)
 
 
 def test_a_full_disk_keeps_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,13 +92,13 @@ def test_a_full_disk_keeps_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(Path, "replace", run_out_of_room)
     with pytest.raises(OSError, match="No space left"):
-        links.save_view(links.View(("a",), Source("t.txt", b"a text")))
+        inputs.save_view(inputs.View(("a",), Source("t.txt", b"a text")))
     assert not [path for path in home.rglob("*") if path.is_file()]
 
 
 def test_many_sessions_keep_the_same_view_at_once(home: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
-        ids = set(pool.map(lambda _: links.save_view(links.View(("a", "b"))), range(200)))
-    assert [links.load_view(one) for one in ids] == [links.View(("a", "b"))]
+        ids = set(pool.map(lambda _: inputs.save_view(inputs.View(("a", "b"))), range(200)))
+    assert [inputs.load_view(one) for one in ids] == [inputs.View(("a", "b"))]
     assert sorted(path.name for path in home.iterdir()) == ["views", "views.key"]
     assert (home / "views.key").stat().st_mode & 0o777 == 0o600

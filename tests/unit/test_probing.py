@@ -21,9 +21,9 @@ from sklearn.preprocessing import StandardScaler
 from neuralviz.errors import NeuralvizError, SettingsError, Stopped
 from neuralviz.evaluation.data import Measure, labelled_data
 from neuralviz.evaluation.measures import check_measures, measure
-from neuralviz.evaluation.plan import MeasureSettings
 from neuralviz.evaluation.probing import FOLDS, Confusion, folds, probe, why_not_probed
 from neuralviz.evaluation.probing_tasks import FEWEST_TEXTS, TASKS, probing_task, words_of
+from neuralviz.evaluation.results import MeasureSettings
 from neuralviz.maps.shares import wilson_interval
 
 LABELS = [f"label {i % 3}" for i in range(90)]

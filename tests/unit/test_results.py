@@ -17,13 +17,21 @@ import numpy as np
 import pytest
 from huggingface_hub import constants
 
-from neuralviz.arrays import npz_bytes, read_npz
+from neuralviz import files
 from neuralviz.embedders.specs import embedder_spec
 from neuralviz.errors import NeuralvizError, ShouldStop, Stopped, TextError
 from neuralviz.evaluation.data import DataSet, labelled_data, read_data
 from neuralviz.evaluation.measures import measure, overlaps
-from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings, method_rows
-from neuralviz.evaluation.results import RESULTS_FORMAT, Cell, Compared, Results
+from neuralviz.evaluation.results import (
+    RESULTS_FORMAT,
+    Cell,
+    Compared,
+    EvaluationPlan,
+    MeasureSettings,
+    Results,
+)
+from neuralviz.evaluation.rows import method_rows
+from neuralviz.files import COMMON_VIEW, corpus_view, find_result, keep_result, npz_bytes, read_npz
 from neuralviz.headlines.evaluation import describe_verdict
 from neuralviz.jobs import RunQueue
 from neuralviz.jobs import queue as run_results
@@ -36,9 +44,7 @@ from neuralviz.models.shared import ModelRef
 from neuralviz.plots.report import report_html
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts
-from neuralviz.store import files
 from neuralviz.store.corpora import CorpusStore
-from neuralviz.store.files import COMMON_VIEW, corpus_view, find_result, keep_result
 from tests.support.tasks import submit
 
 ROOT = Path(__file__).parents[2]

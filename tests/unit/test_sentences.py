@@ -24,9 +24,17 @@ from neuralviz.evaluation.correlation import Correlation
 from neuralviz.evaluation.data import DataSet, grouped_data, labelled_data, scored_data
 from neuralviz.evaluation.ladder_results import Baseline
 from neuralviz.evaluation.measures import measure
-from neuralviz.evaluation.plan import EvaluationPlan, MeasureSettings, method_rows
 from neuralviz.evaluation.probing import Accuracy
-from neuralviz.evaluation.results import Cell, Compared, Measured, QualityMap, Results
+from neuralviz.evaluation.results import (
+    Cell,
+    Compared,
+    EvaluationPlan,
+    Measured,
+    MeasureSettings,
+    QualityMap,
+    Results,
+)
+from neuralviz.evaluation.rows import method_rows
 from neuralviz.evaluation.similarity import Similarity, similarity
 from neuralviz.evaluation.training_tables import TrainingCell
 from neuralviz.evaluation.yardsticks import yardsticks_of
@@ -40,11 +48,12 @@ from neuralviz.headlines import (
     similar_texts,
     training,
 )
-from neuralviz.headlines.micro_tuning import describe_steps
+from neuralviz.headlines.micro_tuning import describe_steps, describe_story
 from neuralviz.jobs.evaluating import recorded_results
 from neuralviz.jobs.ladder import recorded_ladder
 from neuralviz.jobs.training import recorded_lessons
 from neuralviz.layers.geometry import FollowedWord
+from neuralviz.micro_tuning.blanks import Candidate
 from neuralviz.micro_tuning.events import RUN_FORMAT, RunRecord
 from neuralviz.micro_tuning.settings import DEFAULT_BLUEPRINTS, mask_inputs
 from neuralviz.paths import sample_data
@@ -404,15 +413,18 @@ class FourTokens(SimpleNamespace):
 
 def steps() -> Iterator[tuple[str, str]]:
     made = SimpleNamespace
+    cat = Candidate("cat", 0.1, 0.86)
     walk: Any = made(
         products=(0.338, 0.061), text=FourTokens(text="A cat sat."),
         inputs=made(masked=np.eye(4, dtype=bool)), before=made(mean_loss=3.39),
         after=made(mean_loss=1.24), settings=made(epochs=10), weights=[np.zeros(1500), np.zeros(2)],
         deltas=[np.array([[[0.01, -0.104]]])],
         tuning=made(delta_norm=np.array([1.0, 2.0, 3.0, 4.0])[:, None, None]),
+        losses=np.array([3.39, 1.24]), blank=made(before=[cat], after=[cat]),
     )  # fmt: skip
-    names = "text tokens inputs loss weights delta concatenated embedding product".split()
+    names = "text tokens inputs loss weights delta embedding product".split()
     yield from zip(names, describe_steps(walk), strict=True)
+    yield from zip(("blank", "training", "after", "compared"), describe_story(walk), strict=True)
     walk.products = (0.201, 0.203)
     yield "equal products", describe_steps(walk)[-1]
     walk.products = (0.2, 0.3)
@@ -449,7 +461,7 @@ def test_permuted_labels_and_scores_decide_nothing() -> None:
         settings = MeasureSettings(measures=("neighbours",), resamples=200)
         measured = [measure(data, draw.normal(size=(60, 4)), settings) for _ in range(2)]
         sentence = verdict(data, *measured)
-        decided += "is ahead of" in sentence
+        decided += "difference is significant" in sentence
     assert decided <= 2  # one in twenty is what a 95% interval allows
 
 

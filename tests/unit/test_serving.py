@@ -23,6 +23,7 @@ from neuralviz.errors import (
     TextError,
     describe_unexpected,
 )
+from neuralviz.files import why_not_writable
 from neuralviz.jobs import RunQueue
 from neuralviz.jobs.logs import JsonFormatter, log_run
 from neuralviz.jobs.queue import spare_memory
@@ -33,7 +34,6 @@ from neuralviz.reading.texts import ReadTexts
 from neuralviz.server_settings import DEMO_LIMITS, OPEN_LIMITS, ServerSettings, server_settings
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.database import Database
-from neuralviz.store.files import why_not_writable
 from neuralviz.training.record import hold_training
 from neuralviz.ui import server
 from neuralviz.ui.limits import effective_settings

@@ -12,14 +12,8 @@ from neuralviz.embedders.neural import share_epochs
 from neuralviz.errors import SettingsError
 from neuralviz.evaluation.data import GroupedData, grouped_data
 from neuralviz.evaluation.measures import evaluate, kept_vectors
-from neuralviz.evaluation.plan import (
-    EvaluationPlan,
-    MeasureSettings,
-    Row,
-    experiment_rows,
-    method_rows,
-)
-from neuralviz.evaluation.results import Cell, Event, Progress
+from neuralviz.evaluation.results import Cell, EvaluationPlan, Event, MeasureSettings, Progress
+from neuralviz.evaluation.rows import Row, experiment_rows, method_rows
 from neuralviz.micro_tuning import loop
 from neuralviz.micro_tuning.loop import learn, learn_by_epoch
 from neuralviz.micro_tuning.settings import check_settings

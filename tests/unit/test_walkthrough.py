@@ -17,6 +17,7 @@ def walk(bundled):
 def test_the_predictions_give_the_loss_that_was_tuned_on(walk):
     assert walk.before.mean_loss == pytest.approx(walk.tuning.loss[0, 0], abs=1e-4)
     assert walk.after.mean_loss < walk.before.mean_loss
+    assert len(walk.losses) == 4
     assert len(walk.before) == walk.inputs.masked.sum()
 
 
@@ -29,8 +30,8 @@ def test_the_first_step_by_hand_is_the_one_that_was_taken(walk):
 
 
 def test_every_step_leads_to_the_embedding_and_the_product(walk):
-    joined = np.concatenate(walk.normalized)
-    assert joined @ joined == pytest.approx(3, abs=1e-5)
+    deltas = [layer[-1, 0] for layer in walk.deltas]
+    joined = np.concatenate([delta / np.linalg.norm(delta) for delta in deltas])
     embedding = joined / np.linalg.norm(joined)
     np.testing.assert_allclose(embedding, walk.tuning.embeddings[0], atol=1e-6)
     assert walk.products == pytest.approx(walk.tuning.embeddings[1:] @ embedding, abs=1e-6)

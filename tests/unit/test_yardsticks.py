@@ -7,8 +7,7 @@ import numpy as np
 from neuralviz.evaluation.broken import BrokenCount
 from neuralviz.evaluation.data import DataSet, ScoredData, grouped_data, labelled_data, scored_data
 from neuralviz.evaluation.measures import measure
-from neuralviz.evaluation.plan import MeasureSettings
-from neuralviz.evaluation.results import Measured
+from neuralviz.evaluation.results import Measured, MeasureSettings
 from neuralviz.evaluation.triplets import WorstTriplets
 from neuralviz.evaluation.yardsticks import compute_leads, worst_cases, yardsticks_of
 from neuralviz.headlines.evaluation import describe_worst

@@ -15,10 +15,10 @@ from safetensors.numpy import load, save
 
 import neuralviz.models
 from neuralviz.errors import ModelError, SettingsError, ShouldStop, StoreError, never
+from neuralviz.files import write_beside
 from neuralviz.models.shared import MODEL_NAME, check_free_name
 from neuralviz.paths import similarity_models_folder
 from neuralviz.reading.pairs import Scale, ScoredPairs
-from neuralviz.store.files import write_beside
 from neuralviz.store.vectors import MemoryVectors, VectorStore
 from neuralviz.training.similarity.data import different_texts, look_up, make_room, pair_features
 from neuralviz.training.similarity.settings import Rung, SimilarityEnded, SimilaritySettings

@@ -46,9 +46,7 @@ from neuralviz.store.importing import FILE, import_vectors, imported_label, impo
 from neuralviz.store.vectors import embedder_id
 from neuralviz.store.writing import table_bytes
 from neuralviz.ui.choices import (
-    BY_DIGEST,
     ROW_HEIGHT,
-    choose_header,
     choose_method,
     choose_one,
     corpus_store,
@@ -74,7 +72,13 @@ from neuralviz.ui.corpus.show import (
     show_maps,
 )
 from neuralviz.ui.figures import download
-from neuralviz.ui.inputs import TEXT_ENDINGS, ask_pasted, ask_texts_of_file
+from neuralviz.ui.inputs import (
+    BY_DIGEST,
+    TEXT_ENDINGS,
+    ask_pasted,
+    ask_texts_of_file,
+    choose_header,
+)
 from neuralviz.ui.limits import (
     describe_destination,
     describe_limits,
@@ -82,9 +86,8 @@ from neuralviz.ui.limits import (
     is_served,
     n_within_limits,
 )
-from neuralviz.ui.links import RUN
 from neuralviz.ui.pace import WARMING
-from neuralviz.ui.page import plain, show_error, show_headline, show_on_stage, slide
+from neuralviz.ui.page import RUN, plain, show_error, show_headline, show_on_stage, slide
 from neuralviz.ui.runs import RunSentences, SessionRuns, is_of_others, show_run_panel
 from neuralviz.words import many
 

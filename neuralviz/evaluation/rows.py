@@ -1,30 +1,23 @@
-"""A plan of evaluation: rows that embed, declared experiments, data sets and measures."""
+"""Rows of an evaluation: methods, and declared experiments."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from neuralviz.embedders.specs import JOIN, METHODS, embedder_spec, embedder_specs, method_labels
 from neuralviz.errors import SettingsError, check_choice
-from neuralviz.evaluation.bootstrap import FEWEST_RESAMPLES, MOST_RESAMPLES, RESAMPLES
-from neuralviz.evaluation.broken import MAX_COMPARED
 from neuralviz.layers.settings import PARTS
-from neuralviz.maps.neighbours import K
 from neuralviz.micro_tuning.settings import DEFAULT_BLUEPRINTS, PRECISIONS
 from neuralviz.models import BUNDLED
 from neuralviz.models.shared import LOADERS, Loaders
 
 if TYPE_CHECKING:
     from neuralviz.embedders.specs import EmbedderSpec
-    from neuralviz.evaluation.data import DataSet, Measure
 
-KEY_VERSION = 4  # of `EvaluationPlan.cache_key`: raise it where the same plan gives other results
 NOTHING_IMPORTED: Mapping[str, EmbedderSpec] = MappingProxyType({})
 ABLATION_EPOCHS = "5"  # as in the paper's ablations
 AS_PUBLISHED = {"precision", "tolerance"}  # options that may differ from the paper's
@@ -44,73 +37,6 @@ class Row:
         if self.spec.is_imported:
             return "imported vectors"
         return self.spec.model_id or " + ".join(part.model_id for part in self.spec.parts)
-
-
-@dataclass(frozen=True)
-class MeasureSettings:
-    # "all" for all that the data are made for; empty for all of these but the slow ones
-    measures: tuple[Measure | Literal["all"], ...] = ()
-    k: int = K  # neighbours that vote on a label
-    resamples: int = RESAMPLES  # of the bootstrap intervals; 0 for none
-    seed: int = 0  # of all that is drawn: bootstrap samples, and pairs and texts of many
-    max_compared: int = MAX_COMPARED  # relations compared one by one, for what methods share
-
-    def __post_init__(self) -> None:
-        if self.resamples and not FEWEST_RESAMPLES <= self.resamples <= MOST_RESAMPLES:
-            raise SettingsError(
-                f"Intervals need {FEWEST_RESAMPLES} to {MOST_RESAMPLES:,} resamples. Use 0 for no "
-                "intervals."
-            )
-
-    def measures_of(self, data: DataSet) -> tuple[Measure, ...]:
-        """The chosen measures; SettingsError if the data are not made for one."""
-        if "all" in self.measures:
-            return data.measures
-        named = tuple(name for name in self.measures if name != "all")
-        for name in named:
-            if name not in data.measures:
-                raise SettingsError(
-                    f"{data.name} cannot be used for {name}. It has {data.describe()}. It "
-                    f"supports: {', '.join(data.measures)}."
-                )
-        return named or data.by_default
-
-
-DEFAULT_MEASURES = MeasureSettings()
-
-
-@dataclass(frozen=True, eq=False)
-class EvaluationPlan:
-    """A table to fill: every row on every data set. Plans are equal when their `cache_key` is."""
-
-    data: tuple[DataSet, ...]
-    rows: tuple[Row, ...]
-    settings: MeasureSettings = DEFAULT_MEASURES
-
-    def cache_key(self) -> str:
-        """Hash of all that results depend on: data, rows and settings."""
-        content = {
-            "version": KEY_VERSION,
-            "data": [[data_set.name, data_set.digest] for data_set in self.data],
-            "rows": [[row.label, row.spec.to_json()] for row in self.rows],
-            "settings": asdict(self.settings),
-        }
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, EvaluationPlan):
-            return NotImplemented
-        return self.cache_key() == other.cache_key()
-
-    def __hash__(self) -> int:
-        return hash(self.cache_key())
-
-    @property
-    def n_cells(self) -> int:
-        return len(self.data) * len(self.rows)
-
-
-# --- rows -----------------------------------------------------------------------------------------
 
 
 def method_rows(
