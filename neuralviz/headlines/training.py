@@ -95,11 +95,11 @@ def _rank_lessons(
 def _describe_loss(lesson: Lesson) -> str:
     """How far a loss has fallen, from the first step to the mean of the last ten."""
     losses = lesson.loss[np.isfinite(lesson.loss)]
-    if len(losses) == 1 and lesson.is_over:
+    if len(losses) == 1:
         return (
             f"Training with {lesson.settings.pairs}: the loss of one step is {losses[0]:.2f} nats."
         )
-    if len(losses) < 2:  # as of a training by another program, which has not told it yet
+    if not len(losses):  # as of a training by another program, which has not told it yet
         return f"Training with {lesson.settings.pairs} has begun."
     first, last = float(losses[0]), float(np.mean(losses[-10:]))
     return (
