@@ -551,7 +551,7 @@ def _show_selected(view: MapView) -> None:
 
 def _show_clusters(view: MapView) -> None:
     if not any(open_map.clusters.n for open_map in view.maps):
-        st.caption("There are no clusters to list.")
+        st.caption("These texts form no clusters: no group of points is dense enough.")
         return
     with slide("clusters"):
         themes = dict.fromkeys(map(_describe_themes, view.maps))
