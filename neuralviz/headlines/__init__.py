@@ -115,16 +115,15 @@ class Headline:
         return self.rivals if len(self.rivals) < MOST_NAMED else self.rivals[: MOST_NAMED - 2]
 
     def _describe_difference(self) -> str:
-        bounds = self._write_bounds()
-        interval = f" (95% interval: {bounds})" if bounds else ""
         if self.outcome == "ahead":
+            interval = f" (95% interval: {self._write_bounds()})" if self.interval else ""
             others = f", also to {self._name_rest()}" if self.rest else ""
             return f"the difference is significant{interval}{others}"
         if self.outcome == "unknown":
             return self.reason or "work is still under way"
         verb = "difference is" if len(self.rivals) == 1 else "differences are"
         ending = f", but that to {self._name_rest()} is" if self.rest else ""
-        return f"the {verb} not significant{interval}{ending}"
+        return f"the {verb} not significant{ending}"
 
     def _write_below_guessing(self) -> str:
         names = [entry.name for entry in (self.best, *self.rivals, *self.rest)]
@@ -135,9 +134,7 @@ class Headline:
         return self.rest[0].name if len(self.rest) == 1 else "the rest"
 
     def _write_bounds(self) -> str:
-        """The interval in words; empty where there is none."""
-        if self.interval is None:
-            return ""
+        assert self.interval is not None
         is_share = self.measured.is_share
         if self.outcome == "alone":
             return " to ".join(write_values(self.interval, is_share))

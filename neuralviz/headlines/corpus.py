@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -15,24 +15,21 @@ REAL = 0.5  # share of the nearest texts that a label needs for a sentence to be
 NAMED = 4  # clusters in a sentence
 
 
-def describe_labels(
+def describe_label(
     methods: Sequence[str],  # markdown
-    hits: Mapping[str, Sequence[np.ndarray]],  # by column, method: [text] is the vote right?
-    baselines: Mapping[str, float],  # by column: accuracy of always saying the most frequent label
+    label: str,  # column of labels, markdown
+    hits: Sequence[np.ndarray],  # by method: [text] is the vote right?
+    baseline: float,  # accuracy of always saying the most frequent label
     k: int,
     origin: str = "",  # follows the number of texts, such as “ drawn at random”
 ) -> str:
-    """By which method the nearest texts find the labels best, one sentence per column of labels."""
+    """By which method the nearest texts predict a label best."""
     names = [f"**{method}**" for method in methods]
-    sentences = []
-    for label, by_method in hits.items():
-        guess = baselines[label]
-        guessing = f"always guessing the most frequent {label} reaches {guess:.0%}"
-        sample = many(len(by_method[0]), "text") + origin
-        clause = predict_labels(label, k)
-        share = Measured(clause, sample, "of", True, guessing, guess)
-        sentences.append(rank_hits(share, names, by_method).write_sentence())
-    return " ".join(sentences)
+    guessing = f"always guessing the most frequent {label} reaches {baseline:.0%}"
+    sample = many(len(hits[0]), "text") + origin
+    clause = predict_labels(label, k)
+    share = Measured(clause, sample, "of", True, guessing, baseline)
+    return rank_hits(share, names, hits).write_sentence()
 
 
 def describe_agreement(methods: Sequence[str], share: float, k: int, texts: str) -> str:
