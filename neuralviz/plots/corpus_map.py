@@ -5,10 +5,10 @@ from __future__ import annotations
 import html
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
@@ -51,7 +51,12 @@ _WIDE = 720  # px from which the legend is beside the points, and the title besi
 HOVERED_CHARACTERS = 60  # per line
 _FRAME = (420, 280)  # px: minimum, next to another map on a projector
 _NAME_HEIGHT, _CHARACTER = 20, 9.5  # px
-_NAME_STEPS = (0, 20, -20, 40, -40)  # px by which a name may be shifted up
+_NAME_DISTANCES = (0, 24, 36, 52, 72, 96)  # px of a name from its cluster
+_NAME_ANGLES = np.arange(0, 2 * np.pi, np.pi / 8)
+_COVERED = 3000  # px of distance that covering all points is worth
+_BIN = 4  # px, to count the points below a name
+_NAME_SCALE = STAGE_NAME / SMALL_FONT_SIZE
+_SCALES = (1, 1.3, 1.6)  # of larger frames, in which names do not overlap, either
 DENSITY_BINS = 256  # maximum per side
 _SHADE = "154, 159, 165"  # visible on light and dark pages
 _DARKEST = 0.8  # opacity of the densest bin
@@ -246,6 +251,13 @@ def _lay_out(
                 "margin.t": 74,
                 "legend.entrywidth": round(STAGE_SCALE * entry_width),
                 **{f"annotations.{place}.font.size": STAGE_NAME for place in names},
+                **{
+                    f"annotations.{place}.{side}": STAGE_SCALE
+                    * figure.layout.annotations[place][side]
+                    for place in names
+                    for side in ("ax", "ay")
+                    if figure.layout.annotations[place].showarrow
+                },
             },
         },
     )
@@ -302,41 +314,89 @@ def _lines(point: np.ndarray, near: np.ndarray) -> Trace:
 def _name_labels(
     names: Sequence[tuple[str, np.ndarray]], points: np.ndarray, obstacles: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Place names without overlaps; names without room are left out, the last first."""
-    flat = points.shape[1] == 2
-    low, high = points[:, :2].min(axis=0), points[:, :2].max(axis=0)
+    """Place names off the points where there is room, with lines to their clusters.
+
+    Names do not overlap; those without room are left out, the last first.
+    """
+    if points.shape[1] > 2:
+        return [_label(f"<b>{escape(cluster_label(name))}</b>", place) for name, place in names]
+    low, high = points.min(axis=0), points.max(axis=0)
     per_unit = min(np.array(_FRAME) / np.maximum(high - low, 1e-9))  # px
-    occupied = [place for label in obstacles for place in _occupied_places(label, low, per_unit)]
+    count_covered = _count_below((points - low) * per_unit)
+    middle = (high - low) * per_unit / 2
+    occupied = [box for label in obstacles for box in _occupied_boxes(label, low, per_unit)]
     labels = []
     for name, place in ((cluster_label(name), place) for name, place in names):
-        x, y = ((place[:2] - low) * per_unit).tolist()
-        half = len(name) * _CHARACTER / 2
-        free = (
-            step
-            for step in (_NAME_STEPS if flat else (0,))
-            if all(
-                abs(y + step - other_y) >= _NAME_HEIGHT or abs(x - other_x) >= half + other_half
-                for other_x, other_y, other_half in occupied
-            )
+        start, half = (place - low) * per_unit, np.array([len(name) * _CHARACTER, _NAME_HEIGHT]) / 2
+        centres = start + _NAME_OFFSETS
+        costs = np.hypot(*_NAME_OFFSETS.T) + _COVERED * count_covered(
+            centres - half, centres + half
         )
-        step = next(free, None)
-        if flat and step is None:
-            continue
-        occupied.append((x, y + (step or 0), half))
-        labels.append(_label(f"<b>{escape(name)}</b>", place, yshift=step or 0))
+        outside = (np.abs(centres - middle) > np.array(_FRAME) / 2 - half).any(axis=1)
+        costs[outside & _NAME_OFFSETS.any(axis=1)] = np.inf
+        for box in occupied:
+            costs[box.overlaps(start, _NAME_OFFSETS, half)] = np.inf
+        offset = _NAME_OFFSETS[costs.argmin()]
+        if np.isfinite(costs.min()):
+            occupied.append(_Box(start, offset, half))
+            labels.append(_label(f"<b>{escape(name)}</b>", place, **_line_to(offset)))
     return labels
 
 
-def _occupied_places(
-    label: dict[str, Any], low: np.ndarray, per_unit: float
-) -> list[tuple[float, float, float]]:
-    """Centre and half width of each line of a star's label, in px."""
-    x, y = ((np.array([label["x"], label["y"]]) - low) * per_unit).tolist()
+class _Box(NamedTuple):
+    """Where a line of text is, in px from the left bottom."""
+
+    start: np.ndarray  # its point on the map
+    offset: np.ndarray  # of its centre from there, in any frame
+    half: np.ndarray  # of its width and height
+
+    def overlaps(self, start: np.ndarray, offsets: np.ndarray, half: np.ndarray) -> np.ndarray:
+        """[offset] whether another text with one of ``offsets`` from its point lies on it."""
+        starts, gaps, room = start - self.start, offsets - self.offset, half + self.half
+        return np.any([(np.abs(s * starts + gaps) < room).all(axis=1) for s in _SCALES], axis=0)
+
+
+_NAME_OFFSETS = np.array(
+    [
+        (distance * np.cos(angle), distance * np.sin(angle))
+        for distance in _NAME_DISTANCES
+        for angle in (_NAME_ANGLES if distance else (0.0,))
+    ]
+)
+
+
+def _line_to(offset: np.ndarray) -> dict[str, Any]:
+    """How plotly moves a name by px to the right and up, with a line from there."""
+    if not offset.any():
+        return {}
+    line = {"arrowhead": 0, "arrowwidth": 1.2, "arrowcolor": GREY, "showarrow": True}
+    ax, ay = (round(float(value), 1) for value in offset)
+    return {"ax": ax, "ay": -ay, **line, "xanchor": "center", "yanchor": "middle"}
+
+
+def _count_below(places: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """A function of [box, 2] corners: the share of [point, 2] places in each box."""
+    n_bins = (places.max(axis=0) // _BIN).astype(int) + 1
+    bins = np.zeros(n_bins + 1)
+    np.add.at(bins, tuple((places // _BIN).astype(int).T + 1), 1 / len(places))
+    sums = bins.cumsum(axis=0).cumsum(axis=1)
+
+    def count(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        left, bottom = np.clip(low // _BIN, 0, n_bins).astype(int).T
+        right, top = np.clip(high // _BIN + 1, 0, n_bins).astype(int).T
+        return sums[right, top] - sums[left, top] - sums[right, bottom] + sums[left, bottom]
+
+    return count
+
+
+def _occupied_boxes(label: dict[str, Any], low: np.ndarray, per_unit: float) -> list[_Box]:
+    """Each line of a star's label."""
+    start = (np.array([label["x"], label["y"]]) - low) * per_unit
     written = label["text"].removeprefix("<b>").removesuffix("</b>").split("<br>")
-    half = max(map(len, written)) * _CHARACTER / 2
-    x += {"left": half, "center": 0, "right": -half}[label["xanchor"]]
+    half = np.array([max(map(len, written)) * _CHARACTER, _NAME_HEIGHT]) / 2
+    x = {"left": half[0], "center": 0, "right": -half[0]}[label["xanchor"]]
     middles = [label["yshift"] + _NAME_HEIGHT * (n + 0.5) for n in range(len(written))]
-    return [(x, y + middle, half) for middle in middles]
+    return [_Box(start, np.array([x, middle]), half) for middle in middles]
 
 
 def _label(text: str, place: np.ndarray, **extra: Any) -> dict[str, Any]:
