@@ -153,7 +153,7 @@ def test_a_cut_connection_a_killed_worker_a_crash_and_an_end_in_good_order(
         connection.mend()
         page.wait_for_function(
             f"Number(document.body.innerText.match(/poch ([0-9]+) of 1,000/)?.[1]) > {before + 20}",
-            timeout=60_000,
+            polling=200,
         )
         stop(page)
 
