@@ -76,11 +76,12 @@ def test_a_lasso_selects_what_is_not_drawn_and_zoom_brings_it(opened: Page) -> N
     n = count_selected(page)
     assert n > MOST_DRAWN  # more than can be drawn
     assert n == pytest.approx(within.sum(), rel=0.02)  # the lasso moves in whole pixels
-    bright = page.locator(MEAN).evaluate(
-        "f => JSON.stringify(f._fullData.filter(t => t.customdata).flatMap(t =>"
-        " t.selectedpoints.map(i => t.customdata[i])))"
+    bright = json.loads(
+        page.locator(MEAN).evaluate(
+            "f => JSON.stringify(f._fullData.filter(t => t.customdata).flatMap(t =>"
+            " t.selectedpoints.map(i => t.customdata[i])))"
+        )
     )
-    bright = json.loads(bright)
     assert 0.97 < within[bright].mean() <= 1
     assert len(bright) == pytest.approx(n * MOST_DRAWN / N, rel=0.1)
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page, WebSocketRoute, expect
@@ -17,7 +16,6 @@ from playwright.sync_api import Browser, Page, WebSocketRoute, expect
 from neuralviz.errors import WorkerEndedError
 from neuralviz.jobs.queue import WHAT_HAPPENED
 from neuralviz.ui.inputs import LATE_SECONDS
-from neuralviz.ui.page import RUN
 from tests.browser.conftest import leave
 from tests.support.app import APP, Server, settled, tune
 
@@ -72,9 +70,10 @@ def patient_page(browser: Browser, **settings: Any) -> Iterator[Page]:
 
 
 def tune_at(page: Page, address: str, epochs: int) -> None:
-    """Tune on a text of one's own; the first click after typing counts."""
+    """Tune on a text of one's own until an epoch is over; the first click after typing counts."""
     page.goto(f"{address}/?epochs={epochs}")
     tune(page, TEXT)
+    expect(page.get_by_text(STEP)).to_be_visible()
 
 
 def stop(page: Page) -> None:
@@ -84,9 +83,7 @@ def stop(page: Page) -> None:
 
 
 def steps(page: Page) -> int:
-    found = STEP.search(page.get_by_text(STEP).inner_text())
-    assert found is not None
-    return int(found[0].split()[1].replace(",", ""))
+    return int(STEP.search(page.get_by_text(STEP).inner_text())[0].split()[1].replace(",", ""))
 
 
 def test_a_run_is_started_once_outlives_its_page_and_is_started_again(
@@ -146,7 +143,6 @@ def test_a_cut_connection_a_killed_worker_a_crash_and_an_end_in_good_order(
     ):
         connection = Connection(page)
         tune_at(page, server.address, 1000)
-        expect(page.get_by_text(STEP)).to_be_visible()
         before = steps(page)
         connection.cut()
         page.wait_for_timeout(5_000)
@@ -158,7 +154,6 @@ def test_a_cut_connection_a_killed_worker_a_crash_and_an_end_in_good_order(
         stop(page)
 
         tune_at(page, server.address, 80)
-        expect(page.get_by_text(STEP)).to_be_visible()
         (worker,) = server.workers()
         os.kill(worker, signal.SIGKILL)
         expect(page.get_by_text(str(WorkerEndedError()))).to_be_visible()
@@ -176,8 +171,8 @@ def test_a_cut_connection_a_killed_worker_a_crash_and_an_end_in_good_order(
         page.get_by_role("button", name="Run again").click()
         expect(page.get_by_text(STEP)).to_be_visible()
         assert page.url != link
-        (run,) = parse_qs(urlsplit(page.url).query)[RUN]
-        (note,) = (tmp_path / "results").glob(f"{run}.*")
+        run = re.search(r"run=(\w+)", page.url)
+        (note,) = (tmp_path / "results").glob(f"{run[1]}.*")
         assert note.read_text() == "queued"
         assert server.end() == 0  # which lets running work finish
         assert note.read_text() == "done"
