@@ -21,7 +21,7 @@ from tests.support.app import APP, Server, settled, tune
 
 pytestmark = pytest.mark.browser
 
-STEP = re.compile(r"[Ee]poch [1-9][\d,]* of (1,000|80)")  # the address names the run by then
+STEP = re.compile(r"[Ee]poch [1-9][\d,]* of (1,000|60)")  # the address names the run by then
 DONE = re.compile(r"^(Done in|Result of) ")
 TEXT = "The baker waits for the ship."
 
@@ -137,8 +137,9 @@ def test_a_cut_connection_a_killed_worker_a_crash_and_an_end_in_good_order(
     browser: Browser, tmp_path: Path
 ) -> None:
     """Connections are cut until the server has forgotten the session."""
+    settings = {"NEURALVIZ_GRACE_SECONDS": "50"}
     with (
-        started(tmp_path, "--server.disconnectedSessionTTL=1") as server,
+        started(tmp_path, "--server.disconnectedSessionTTL=1", **settings) as server,
         patient_page(browser) as page,
     ):
         connection = Connection(page)
@@ -153,7 +154,7 @@ def test_a_cut_connection_a_killed_worker_a_crash_and_an_end_in_good_order(
         )
         stop(page)
 
-        tune_at(page, server.address, 80)
+        tune_at(page, server.address, 60)
         (worker,) = server.workers()
         os.kill(worker, signal.SIGKILL)
         expect(page.get_by_text(str(WorkerEndedError()))).to_be_visible()
