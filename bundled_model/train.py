@@ -57,6 +57,7 @@ from neuralviz.models import bundled
 from neuralviz.models.bundled import FACTORS, MAP
 from neuralviz.models.bundled.network import (
     build,
+    load_minilm,
     load_minilm_tokenizer,
     output_weight,
     trained_tensors,
@@ -546,7 +547,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         model.set_attn_implementation("eager")  # sdpa is slower on CPUs in bf16 at these lengths
     teacher = None
     if args.keep_meaning or args.lessons:
-        teacher = build(None).to(device).bert
+        teacher = load_minilm()[0].to(device)
         if bfloat16 and not on_gpu:
             teacher.set_attn_implementation("eager")
     names = set(trained_tensors(model))
@@ -556,7 +557,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     optimizers = make_optimizers(model, args.lr, args.lr_head, args.weight_decay, own_muon)
     output = found["output"] if found else {n: t for n, t in start.items() if n in OF_OUTPUT}
     if not output:
-        encoder = build(None).to(device).bert
+        encoder = load_minilm()[0].to(device)
         output = make_output_layer(passages.train, sequences, encoder, tokenizer)
     weight = output_weight(
         model.bert.embeddings.word_embeddings.weight.detach(),

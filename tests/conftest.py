@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 WAITING = ("cluster", "browser")  # folders of tests that mostly wait, and begin first
 # Numba compiles for these, a quarter of a minute once a process.
-COMPILED = ("test_maps", "test_neighbours", "test_projecting")
+COMPILED = ("test_maps", "test_neighbours", "test_projecting", "test_readme")
 
 
 def pytest_xdist_auto_num_workers() -> int:

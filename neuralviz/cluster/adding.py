@@ -180,6 +180,8 @@ def _list_files(path: str) -> tuple[FileSystem, str, list[FileInfo]]:
         local = Path(path).expanduser().absolute()
         whole = path if "://" in path else str(local)
         fixed = whole if local.exists() else _FIXED.findall(whole)[0]
+        if fixed.endswith("://"):  # a listing of all buckets
+            raise TextError(f"Write the bucket's name without wildcards: {path}.")
         files, inner = FileSystem.from_uri(fixed)
         inner = inner.rstrip("/") or inner  # Azure leaves the slash there
         info = files.get_file_info(inner)

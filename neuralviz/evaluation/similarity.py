@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -144,7 +145,7 @@ def usable_labels(labels: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def nearest_shares(similarity: Similarity, labels: Sequence[str]) -> np.ndarray:
-    """[labelled text] whether its most similar texts, all of them if equal, share its label."""
+    """[labelled text] whether its most similar text, or most of those equally so, has its label."""
     is_used = similarity.has_vector & np.array([bool(label) for label in labels])
     if is_used.sum() < 2:
         return np.zeros(0, dtype=bool)
@@ -153,7 +154,14 @@ def nearest_shares(similarity: Similarity, labels: Sequence[str]) -> np.ndarray:
     used_labels = np.asarray(labels)[is_used]
     is_nearest = products >= products.max(axis=1, keepdims=True) - TIE
     has_label = used_labels[:, None] == used_labels
-    return (has_label | ~is_nearest).all(axis=1)
+    return (has_label & is_nearest).sum(axis=1) > is_nearest.sum(axis=1) / 2
+
+
+def random_share(labels: Sequence[str]) -> float:
+    """The share of the other texts that have a text's label, on average over labelled texts."""
+    counts = np.array(list(Counter(filter(None, labels)).values()))
+    n = counts.sum()
+    return float((counts * (counts - 1)).sum() / (n * (n - 1)))
 
 
 def correlated_methods(correlations: np.ndarray) -> list[tuple[int, int]]:

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 LEVEL = 0.5e-4  # values that differ by less are written alike, and are level
 INTERVALS = (
     "A 95% interval says where the true value probably lies: about 95 of 100 such intervals "
-    "contain it. If the interval of a lead includes 0, the data do not decide between the two "
-    "methods. Intervals are not corrected for picking the best: of many methods, one can have a "
-    "small lead by luck."
+    "contain it. If the interval of a difference includes 0, the difference is not significant. "
+    "Intervals are not corrected for picking the best: of many methods, one can have a small lead "
+    "by luck."
 )
 
 

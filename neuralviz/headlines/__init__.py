@@ -1,4 +1,4 @@
-"""The sentence above a view: a value, its rival, and whether the data decide between them."""
+"""The sentence above a view: a value, its rival, and whether their difference is significant."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ Name = Callable[[str], str]
 
 LEVEL = 0.00005  # values that differ by less are written alike
 MOST_NAMED = 5  # methods; further ones are only counted
-UNSURE = "nothing says how sure that is"
+UNSURE = "no interval tells whether the difference is significant"
+NO_INTERVAL = "no interval tells how sure that is"
 
 
 class Entry(NamedTuple):
@@ -35,17 +36,19 @@ class Measured:
     link: str = "on"  # between the value and the sample
     is_share: bool = False  # written as a percentage
     guessing: str = ""  # such as “chance is 50.0%”; empty where that is obvious
+    guess: float = -np.inf  # the value that guessing reaches
 
-    def write(self, *values: float) -> str:
-        """The clause with the first value, followed by the others."""
-        first, *rivals = write_values(values, self.is_share)
-        ending = f", against {joined(rivals)}" if rivals else ""
+    def write(self, value: float, *rivals: Entry) -> str:
+        """The clause with a value, followed by its rivals'."""
+        first, *values = write_values([value, *(entry.value for entry in rivals)], self.is_share)
+        named = [f"{v} with {entry.name}" for entry, v in zip(rivals, values, strict=True)]
+        ending = f", against {joined(named)}" if named else ""
         return f"{self.clause} {first} {self.link} {self.sample}{ending}"
 
 
 @dataclass(frozen=True)
 class Headline:
-    """Which entry is ahead of which rivals, and whether the data decide it."""
+    """Which entry is ahead of which rivals, and whether that is significant."""
 
     measured: Measured
     best: Entry
@@ -92,47 +95,51 @@ class Headline:
         )
 
     def write_sentence(self) -> str:
-        first, values = self.best.name, [entry.value for entry in (self.best, *self.rivals)]
-        n_named = len(values) if len(values) <= MOST_NAMED else MOST_NAMED - 1
-        result = self.measured.write(*values[: 1 if self.outcome == "level" else n_named])
-        names = join_names([first, *(entry.name for entry in self.rivals)])
-        ending = f"; {first} is ahead of {self._name_rest()}" if self.rest else ""
-        bounds = self._describe_interval()
+        best, measured = self.best, self.measured
+        if best.value <= measured.guess:
+            return self._write_below_guessing()
         if self.outcome == "alone":
-            doubt = f", but {self.reason}" if self.reason and not self.interval else ""
-            guessing = f"; {self.measured.guessing}" if self.measured.guessing else ""
-            return f"With {first}, {result}{bounds}{doubt}{guessing}."
+            bounds = f" (95% interval: {self._write_bounds()})" if self.interval else ""
+            doubt = f"; {self.reason}" if self.reason and not self.interval else ""
+            guessing = f"; {measured.guessing}" if measured.guessing else ""
+            return f"With {best.name}, {measured.write(best.value)}{bounds}{doubt}{guessing}."
         if self.outcome == "level":
-            return f"{names} are level: {result}{ending}."
-        if self.outcome == "undecided":
-            return f"The data do not decide between {names}: {result}{bounds}{ending}."
-        return f"{first} is {self._describe_lead()}: {result}."
+            names = join_names([best.name, *(entry.name for entry in self.rivals)])
+            ending = f"; with {self._name_rest()}, it is significantly worse" if self.rest else ""
+            return f"With {names} alike, {measured.write(best.value)}{ending}."
+        result = measured.write(best.value, *self._named_rivals)
+        return f"With {best.name}, {result}; {self._describe_difference()}."
 
-    def _describe_lead(self) -> str:
-        """How far the best is ahead; without an interval, only which value is higher."""
-        rival = self.rivals[0]
-        difference = self.best.value - rival.value
-        lead, _ = write_lead(abs(difference), self.interval, self.measured.is_share)
+    @property
+    def _named_rivals(self) -> tuple[Entry, ...]:
+        return self.rivals if len(self.rivals) < MOST_NAMED else self.rivals[: MOST_NAMED - 2]
+
+    def _describe_difference(self) -> str:
+        if self.outcome == "ahead":
+            interval = f" (95% interval: {self._write_bounds()})" if self.interval else ""
+            others = f", also to {self._name_rest()}" if self.rest else ""
+            return f"the difference is significant{interval}{others}"
         if self.outcome == "unknown":
-            doubt = f"by {lead}, but {self.reason}" if self.reason else "so far"
-            return f"{'higher' if difference > 0 else 'lower'} than {rival.name} {doubt}"
-        ending = f" and of {self._name_rest()}" if self.rest else ""
-        return f"ahead of {rival.name} by {lead}{self._describe_interval()}{ending}"
+            return self.reason or "work is still under way"
+        verb = "difference is" if len(self.rivals) == 1 else "differences are"
+        ending = f", but that to {self._name_rest()} is" if self.rest else ""
+        return f"the {verb} not significant{ending}"
+
+    def _write_below_guessing(self) -> str:
+        names = [entry.name for entry in (self.best, *self.rivals, *self.rest)]
+        result = self.measured.write(self.best.value, *self._named_rivals)
+        return f"Guessing is as good as {join_names(names)}: {result}; {self.measured.guessing}."
 
     def _name_rest(self) -> str:
         return self.rest[0].name if len(self.rest) == 1 else "the rest"
 
-    def _describe_interval(self) -> str:
-        if self.interval is None:
-            return ""
+    def _write_bounds(self) -> str:
+        assert self.interval is not None
         is_share = self.measured.is_share
         if self.outcome == "alone":
-            return f" (95% interval: {' to '.join(write_values(self.interval, is_share))})"
+            return " to ".join(write_values(self.interval, is_share))
         _, bounds = write_lead(0, self.interval, is_share)
-        if self.outcome == "undecided":
-            unit = " percentage points" if is_share else ""
-            return f" (95% interval of the difference: {bounds}{unit})"
-        return f" (95% interval: {bounds})"
+        return f"{bounds} points" if is_share else bounds
 
 
 def _judge(intervals: Sequence[Bounds | None]) -> str:
@@ -168,9 +175,10 @@ def rank_hits(measured: Measured, names: Sequence[str], hits: Sequence[np.ndarra
     return Headline.rank(measured, entries, interval, reason="")
 
 
-def voters(k: int) -> str:
-    """``the nearest text votes``, ``the ten nearest texts vote``."""
-    return "the nearest text votes" if k == 1 else f"the {counted(k)} nearest texts vote"
+def predict_labels(label: str, k: int) -> str:
+    """``the ten nearest texts predict the topic correctly for``, before a share of texts."""
+    subject = "nearest text predicts" if k == 1 else f"{counted(k)} nearest texts predict"
+    return f"the {subject} the {label} correctly for"
 
 
 def most_and_least(
@@ -216,7 +224,7 @@ def join_names(names: Sequence[str]) -> str:
 
 def write_values(values: Sequence[float], is_share: bool) -> list[str]:
     """Values with enough digits that those that differ look different."""
-    scale, unit, low, high = (100, "%", 1, 2) if is_share else (1, "", 2, 4)
+    scale, unit, low, high = (100, "%", 0, 2) if is_share else (1, "", 2, 4)
     written = [[f"{number(scale * v, f'.{n}f')}{unit}" for v in values] for n in range(high + 1)]
     n_distinct = len(set(written[high]))
     return next(row for row in written[low:] if len(set(row)) == n_distinct)
@@ -224,7 +232,7 @@ def write_values(values: Sequence[float], is_share: bool) -> list[str]:
 
 def write_lead(value: float, bounds: Bounds | None, is_share: bool) -> tuple[str, str]:
     """A lead with its unit, and its interval without, empty where unknown."""
-    scale, low, high = (100, 1, 2) if is_share else (1, 2, 4)
+    scale, low, high = (100, 0, 2) if is_share else (1, 2, 4)
     numbers = [scale * bound for bound in (value, *(bounds or ()))]
     nonzero = [bound for bound in numbers if abs(bound) >= scale * LEVEL]
     enough = (n for n in range(low, high) if all(round(abs(bound), n) for bound in nonzero))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from neuralviz.headlines import Measured, rank_hits, voters
+from neuralviz.headlines import Measured, predict_labels, rank_hits
 from neuralviz.words import joined, many, percent
 
 ALIKE = 0.5  # share of the neighbours in common from which two methods are said to agree
@@ -15,26 +15,21 @@ REAL = 0.5  # share of the nearest texts that a label needs for a sentence to be
 NAMED = 4  # clusters in a sentence
 
 
-def describe_labels(
+def describe_label(
     methods: Sequence[str],  # markdown
-    hits: Mapping[str, Sequence[np.ndarray]],  # by column, method: [text] is the vote right?
-    baselines: Mapping[str, float],  # by column: accuracy of always saying the most frequent label
+    label: str,  # column of labels, markdown
+    hits: Sequence[np.ndarray],  # by method: [text] is the vote right?
+    baseline: float,  # accuracy of always saying the most frequent label
     k: int,
     origin: str = "",  # follows the number of texts, such as “ drawn at random”
 ) -> str:
-    """By which method the nearest texts find the labels best, one sentence per column of labels."""
+    """By which method the nearest texts predict a label best."""
     names = [f"**{method}**" for method in methods]
-    sentences = []
-    for label, by_method in hits.items():
-        guess = f"{baselines[label]:.1%}"
-        guessing = f"always guessing the most frequent {label} reaches {guess}"
-        sample = many(len(by_method[0]), "text") + origin
-        clause = f"{voters(k)} for the right {label} of"
-        headline = rank_hits(Measured(clause, sample, "of", True, guessing), names, by_method)
-        sentences.append(headline.write_sentence())
-        if len(methods) > 1 and headline.best.value <= baselines[label]:
-            sentences.append(f"Always guessing the most frequent {label} reaches {guess}.")
-    return " ".join(sentences)
+    guessing = f"always guessing the most frequent {label} reaches {baseline:.0%}"
+    sample = many(len(hits[0]), "text") + origin
+    clause = predict_labels(label, k)
+    share = Measured(clause, sample, "of", True, guessing, baseline)
+    return rank_hits(share, names, hits).write_sentence()
 
 
 def describe_agreement(methods: Sequence[str], share: float, k: int, texts: str) -> str:

@@ -20,14 +20,15 @@ from neuralviz.evaluation.yardsticks import (
     yardsticks_of,
 )
 from neuralviz.headlines import (
-    UNSURE,
+    NO_INTERVAL,
     Entry,
     Headline,
     Measured,
     Name,
     join_names,
     most_and_least,
-    voters,
+    predict_labels,
+    write_values,
 )
 from neuralviz.words import many, number
 
@@ -88,10 +89,10 @@ def _compare(
             subject = f"All methods, even {entries[0].name}, are"
         reverse = f" {REVERSE}" if yardstick.measure in _BY_SCORES else ""
         value = measured.write(ranked[0].value)
-        return f"{subject} clearly worse than {guessing}: {value}.{reverse}"
+        return f"{subject} significantly worse than {guessing}: {value}.{reverse}"
     if len(ranked) == 1:
         bounds = ranked[0].measured.interval(yardstick.name)
-        headline = Headline(measured, entries[0], interval=bounds, reason=UNSURE)
+        headline = Headline(measured, entries[0], interval=bounds, reason=NO_INTERVAL)
     else:
         headline = Headline.rank(
             measured,
@@ -102,7 +103,7 @@ def _compare(
     if sides[0] in ("better", "unknown"):
         return sentence
     subject = "Not even the best method is" if len(ranked) > 1 else "It is not"
-    return f"{sentence} {subject} clearly better than {guessing}."
+    return f"{sentence} {subject} significantly better than {guessing}."
 
 
 def _side_of_guessing(yardstick: Yardstick, method: RankedMethod) -> str:
@@ -115,7 +116,7 @@ def _side_of_guessing(yardstick: Yardstick, method: RankedMethod) -> str:
 
 
 def _describe_guessing(yardstick: Yardstick, measured: numbers.Measured) -> str:
-    reached = yardstick.write(yardstick.chance(measured))
+    reached = _write_value(yardstick, yardstick.chance(measured))
     if yardstick.measure in _BY_LABELS:
         return f"always guessing the most frequent label ({reached})"
     return f"chance ({reached})" if yardstick.is_share else "chance (0)"
@@ -126,12 +127,12 @@ def _describe_measured(
 ) -> Measured:
     """What a yardstick measures, in the words of the headline."""
     noun, result = _label_noun(data, quote), getattr(measured, yardstick.measure)
-    chance = yardstick.write(yardstick.chance(measured))
+    chance = _write_value(yardstick, yardstick.chance(measured))
     if yardstick.measure in _BY_LABELS:
         question = TASKS[data.task].question if isinstance(data, ProbingTask) else ""
         clause = f"a probe tells {question or f'which {noun} a text has'} for"
         if result.k:
-            clause = f"{voters(result.k)} for the right {noun} of"
+            clause = predict_labels(noun, result.k)
         guessing = f"always guessing the most frequent {noun} reaches {chance}"
         return Measured(clause, many(result.n, "text"), "of", True, guessing)
     if yardstick.measure in _BROKEN:
@@ -150,14 +151,19 @@ def _label_noun(data: DataSet, quote: Name) -> str:
     return quote(noun if noun.replace("_", "").replace(" ", "").isalnum() else f"“{noun}”")
 
 
+def _write_value(yardstick: Yardstick, value: float) -> str:
+    return write_values([value], yardstick.is_share)[0]
+
+
 def _describe_words_alone(yardstick: Yardstick, ranked: Sequence[RankedMethod]) -> str:
     """What a probe reaches without embeddings, where no method is better."""
     probe = ranked[0].measured.probe if yardstick.measure == "probe" else None
     if probe is None or probe.tfidf is None or probe.tfidf < ranked[0].value:
         return ""
+    reached = _write_value(yardstick, probe.tfidf)
     return (
-        f"Logistic regression on the words alone (TF-IDF) reaches {yardstick.write(probe.tfidf)}, "
-        "as much as the best method or more."
+        f"Logistic regression on the words alone (TF-IDF) reaches {reached}, as much as the best "
+        "method or more."
     )
 
 

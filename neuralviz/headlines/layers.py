@@ -67,7 +67,8 @@ def describe_best_layer(
             f"{number(median, '.2f')} on {pairs}. {REVERSE}"
         ), best
     measured = Measured(f"{name} with people's scores is", pairs)
-    layer_name = f"{best.layer} ({POOLING_NAMES[best.pooling]})"
+    pooling = POOLING_NAMES[best.pooling]
+    layer_name = f"{best.layer} ({pooling})"
     if best.rival is None:
         return Headline(measured, Entry(f"layer {layer_name}", best.value)).write_sentence(), best
     layers, rival = by_layer[best.pooling], best.rival
@@ -75,7 +76,9 @@ def describe_best_layer(
     if is_whole:
         bounds = interval_of_difference(layers[best.layer], layers[rival], coefficient)
         reason = f"{pairs} are too few to say how sure that is"
-    best_name = f"the last layer, {layer_name}," if best.is_last else f"layer {layer_name}"
+    best_name = f"layer {layer_name}"
+    if best.is_last:
+        best_name = f"the last layer ({best.layer}, {pooling})"
     rival_name = "the last layer" if rival == len(layers) - 1 else f"layer {rival}"
     entries = Entry(best_name, best.value), Entry(rival_name, best.rival_value)
     return compare_two(measured, *entries, bounds, reason), best

@@ -63,8 +63,7 @@ def _describe_losses(record: RunRecord, text: int) -> str:
     if not len(curve):
         return begin(f"{name} has not finished its first epoch.")
     first, last = (number(loss, ".2f") for loss in curve[[0, -1]])
-    epochs = f"{len(curve) - 1:,} of {many(record.settings.epochs, 'epoch')}"
-    return f"After {epochs}, the loss of {name} is {last}; at first {first}."
+    return f"The loss of {name} was {first} nats at first; it is {last} now."
 
 
 def _name_text(record: RunRecord, *texts: int) -> str:

@@ -14,6 +14,7 @@ from neuralviz.evaluation.similarity import (
     furthest_apart,
     nearest_shares,
     pair_indices,
+    random_share,
     rank_correlations,
     usable_labels,
 )
@@ -42,8 +43,9 @@ def describe_similar_texts(
     ]
     for name, values in usable[:MOST_COLUMNS]:
         hits = [nearest_shares(similarity, values) for similarity in measured]
-        clause = f"the nearest text has the same {name} for"
-        share = Measured(clause, many(len(hits[0]), "text"), "of", is_share=True)
+        clause, guess = f"the nearest text has the same {name} for", random_share(values)
+        guessing = f"a text drawn at random has it for {guess:.0%}"
+        share = Measured(clause, many(len(hits[0]), "text"), "of", True, guessing, guess)
         sentences.append(rank_hits(share, [s.method for s in measured], hits).write_sentence())
     if sentences:
         return " ".join(sentences)

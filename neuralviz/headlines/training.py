@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from neuralviz.headlines import LEVEL, UNSURE, Entry, Headline, Measured, begin, rank_hits, voters
+from neuralviz.headlines import (
+    LEVEL,
+    UNSURE,
+    Entry,
+    Headline,
+    Measured,
+    begin,
+    predict_labels,
+    rank_hits,
+    write_values,
+)
 from neuralviz.maps.neighbours import K
 from neuralviz.training.record import Lesson, NewNeighbours, kept_neighbours
 from neuralviz.words import joined, many
@@ -51,15 +61,16 @@ def describe_lessons(
     entries.append(Entry("**no training**", float(started[0].accuracy[0, -1])))
     right = started[0].snapshots[0].right
     n_texts = "texts" if right is None else many(len(right), "text")
-    measured = Measured(f"{voters(K)} for the right {label} of", n_texts, "of", is_share=True)
+    measured = Measured(predict_labels(label, K), n_texts, "of", is_share=True)
     whole = started[0].untrained
     if len(entries) == 1:
         return Headline(measured, entries[0]).write_sentence()
     if whole is None or whole < max(entry.value for entry in entries[:-1]):
         return begin(_rank_lessons(started, measured, entries).write_sentence())
     *trainings, before = entries
-    reached = [f"{before.value:.1%} before training"]
-    reached += [f"{value:.1%} after {name}" for name, value in trainings]
+    values = write_values([entry.value for entry in (before, *trainings)], is_share=True)
+    moments = ["before training", *(f"after {name}" for name, _ in trainings)]
+    reached = [f"{value} {moment}" for value, moment in zip(values, moments, strict=True)]
     return (
         f"**The whole model is at least as good without any training**: {measured.write(whole)}. "
         f"The trained part reaches {joined(reached)}."
@@ -84,11 +95,11 @@ def _rank_lessons(
 def _describe_loss(lesson: Lesson) -> str:
     """How far a loss has fallen, from the first step to the mean of the last ten."""
     losses = lesson.loss[np.isfinite(lesson.loss)]
-    if len(losses) == 1 and lesson.is_over:
+    if len(losses) == 1:
         return (
             f"Training with {lesson.settings.pairs}: the loss of one step is {losses[0]:.2f} nats."
         )
-    if len(losses) < 2:  # as of a training by another program, which has not told it yet
+    if not len(losses):  # as of a training by another program, which has not told it yet
         return f"Training with {lesson.settings.pairs} has begun."
     first, last = float(losses[0]), float(np.mean(losses[-10:]))
     return (
@@ -129,14 +140,14 @@ def describe_table(cells: Sequence[TrainingCell], label: str) -> str:
     ranked = sorted(rows, key=lambda row: -np.mean(rows[row]))
     best, *entries = [Entry(row, float(np.mean(rows[row]))) for row in ranked]
     seeds = many(len(rows[ranked[0]]), "seed")
-    clause = f"{voters(K)} for the right {label} of"
+    clause = predict_labels(label, K)
     measured = Measured(clause, f"the texts, over {seeds}", "of", is_share=True)
     if not entries:
         return Headline(measured, best).write_sentence()
     rivals = tuple(entry for entry in entries if best.value - entry.value < LEVEL)
-    outcome: Literal["ahead", "level", "unknown"] = "level" if rivals else "unknown"
-    if not rivals and seeds != "1 seed" and min(rows[ranked[0]]) > max(rows[ranked[1]]):
-        outcome = "ahead"
+    outcome: Literal["level", "unknown"] = "level" if rivals else "unknown"
     reason = f"{seeds} cannot decide that"
+    if not rivals and seeds != "1 seed" and min(rows[ranked[0]]) > max(rows[ranked[1]]):
+        reason = "each of its runs is better"
     rivals = rivals or (entries[0],)
     return begin(Headline(measured, best, rivals, outcome, reason=reason).write_sentence())

@@ -13,7 +13,7 @@ from neuralviz.micro_tuning.per_text import HEAD_ONLY, PerTextNetwork
 from neuralviz.models.passes import copy_network, is_out_of_memory, pad_inputs, seeded
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Tensor, nn
 
     from neuralviz.models import LanguageModel
 
@@ -86,10 +86,11 @@ def _agrees(model: LanguageModel, network: PerTextNetwork) -> bool:
         }
         for number in range(len(inputs))
     ]
+    whole = copy_network(model.network)  # in whose place torch puts the weights for a moment
     with torch.no_grad():
         expected = torch.cat(
             [
-                _run_whole(model, weights, torch.tensor([entry], device=model.device))
+                _run_whole(model, whole, weights, torch.tensor([entry], device=model.device))
                 for weights, entry in zip(text_weights, inputs, strict=True)
             ]
         )
@@ -118,9 +119,12 @@ def _agrees(model: LanguageModel, network: PerTextNetwork) -> bool:
     return bool((logits - expected).abs().max() <= 1e-3 * expected.abs().max())
 
 
-def _run_whole(model: LanguageModel, weights: dict[str, Tensor], ids: Tensor) -> Tensor:
-    """[token, vocab] logits of one input by the whole model with the given weights."""
-    network = copy_network(model.network)  # in whose place torch puts the weights for a moment
+def _run_whole(
+    model: LanguageModel, network: nn.Module, weights: dict[str, Tensor], ids: Tensor
+) -> Tensor:
+    """[token, vocab] logits of one input by a copy of the whole model with the given weights."""
+    if model.behaviour.keeps_state:
+        network = copy_network(network)
     with seeded(0) if model.behaviour.draws else nullcontext():
         inputs = {"input_ids": ids}
         if model.token_types is not None:

@@ -134,6 +134,7 @@ def test_files_that_break_off_are_read_up_to_there_and_named(store, folder, clus
     ("path", "sentence"),
     [
         ("missing.csv", "No such file"),
+        ("s3://bucket*/a.csv", "without wildcards"),
         ("{0}/none*.csv", "No file matches"),
         ("{0}/notes.txt", "only .parquet, .*are read"),
         ("https://example.org/x.csv", "cannot be read in pieces: .* Download the file"),

@@ -64,13 +64,13 @@ def test_evaluate_gives_the_published_figures(
 
 def test_encoders_learn_more_than_cosines_tell(data: Path) -> None:
     """From the dev pairs alone, a quarter of what the figures in the docs are learnt from."""
-    split = split_pairs(read(data, "dev"), test=read(data, "test"))
+    split = split_pairs(read(data, "dev"), test=read(data, "test").take(range(0, 1379, 2)))
     settings = LadderSettings(rungs=("siamese",), max_epochs=10)
     ladder = Ladder()
     for event in train_ladder(load_text_model(), split, settings, MemoryVectors()):
         ladder = ladder.having([event])
     floor, *_, siamese = ladder_lines(ladder)
-    assert floor.spearman == pytest.approx(SPEARMAN, abs=0.002)
+    assert floor.spearman == pytest.approx(0.808, abs=0.002)  # SPEARMAN, if of all test pairs
     assert siamese.spearman > floor.spearman + 0.003
 
 

@@ -165,8 +165,8 @@ def test_the_page_opens_with_both_maps_of_the_example_and_its_point(
     page = open_page(corpus=example.id, **{"map-b": "neural"})
     assert not list_making(page)
     assert re.search(
-        r"\*\*mean\*\* is ahead of \*\*neural\*\* by .* the ten nearest texts vote for the right "
-        r"topic of 93\.1% of 480 texts, against",
+        r"nearest texts predict the topic correctly for 93% of 480 texts, against \d+% with "
+        r"\*\*neural\*\*; the difference is significant",
         read_page(page),
     )
     assert page.selectbox(key="colour-a").value == "label:topic"
@@ -178,7 +178,7 @@ def test_the_page_opens_with_both_maps_of_the_example_and_its_point(
 
 def test_words_select_and_colours_change(example: Corpus):
     page = open_page(corpus=example.id)
-    assert "With **mean**, the ten nearest texts vote for the right topic of" in read_page(page)
+    assert "With **mean**, the ten nearest texts predict the topic correctly for" in read_page(page)
     search(page, "telescope")
     n = len(page.session_state["corpus-selected"])
     assert 1 < n < 50

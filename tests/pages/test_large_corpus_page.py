@@ -129,7 +129,7 @@ def test_every_control_works_without_reading_all_texts(kept: Kept, never_read_wh
     assert "Made-up text about topic <b>& (7)" in [one.value for one in page.text]
     assert "ID 8" in read_page(page)
     assert re.search(
-        r"for the right topic of \d+\.\d% of \d+ texts drawn at random", read_page(page)
+        r"predict the topic correctly for \d+% of \d+ texts drawn at random", read_page(page)
     )
     assert "Measured on 1,000 texts drawn at random" in read_page(page)
     assert page.selectbox(key="colour-a").options == ["topic", "Clusters", "score (number)"]

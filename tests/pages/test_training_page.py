@@ -84,7 +84,7 @@ def test_two_ways_are_trained_and_one_encoder_is_saved_and_the_address_brings_th
     corpus = kept()
     page = train(opened(corpus, tiny, **SHORT))
     assert last_run(page, "training").status == "done", last_run(page, "training").error
-    assert "ten nearest texts vote for the right kind of" in read_page(page)
+    assert "ten nearest texts predict the kind correctly for" in read_page(page)
     assert "Before, the nearest was:" in read_page(page)
 
     for name, answer in (("bundled", "already a model"), ("a b", "Name the encoder with")):
@@ -185,7 +185,7 @@ def test_a_training_by_another_program_is_looked_at_while_it_runs_and_again(tmp_
     ):
         page.text_input(key="training-folder").set_value(folder)
         assert answer in read_page(press(page, "Open"))
-    assert "of 75.0% of 8 texts, against 25.0%" in read_page(page)
+    assert "for 75% of 8 texts, against 25% with" in read_page(page)
     assert len(page.get("bidi_component")) == 3
     write_recording(tmp_path / "run", is_over=True)
     assert "so far" in read_page(page.run())  # what was opened stays until it is opened again

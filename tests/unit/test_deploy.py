@@ -284,7 +284,8 @@ def test_the_image_can_be_made_and_serves(machine: Path):
     # RUN
     script, target, data, _ = instructions("RUN")[0].split()
     (machine / "tmp").mkdir()
-    subprocess.run([sys.executable, "-m", "venv", f"{machine}{target}"], check=True)
+    make_environment = [sys.executable, "-m", "venv", "--without-pip", f"{machine}{target}"]
+    subprocess.run(make_environment, check=True)
     (site_packages,) = Path(f"{machine}{target}").glob("lib/python*/site-packages")
     (site_packages / "others.pth").write_text(sysconfig.get_path("purelib"))
     kept = {name: it for name, it in os.environ.items() if name.lower().endswith("_proxy")}

@@ -1,6 +1,6 @@
 """Families of text models that transformers can build: right vectors, or a sentence.
 
-Here a third of those that predict masked tokens and some others, an eighth of them trained;
+Here a fifth of those that predict masked tokens and some others, a sixth of them trained;
 ``scripts/list_families.py`` checks and trains them all.
 """
 
@@ -36,7 +36,7 @@ RESULTS = documented_results()
 MASKED = sorted(family for family, (_, neural) in RESULTS.items() if neural != "—")
 RARE = {"clip_text_model", "mpt", "tipsv2_text_model", "xlnet"}  # each reads in its own way
 OTHERS = sorted(RESULTS.keys() - set(MASKED))
-SAMPLE = sorted({*MASKED[::3], *OTHERS[::16], *RARE})
+SAMPLE = sorted({*MASKED[::5], *OTHERS[::24], *RARE})
 
 
 def test_every_family_is_documented() -> None:
@@ -48,7 +48,7 @@ def test_every_family_is_documented() -> None:
 
 @pytest.mark.parametrize("family", SAMPLE)
 def test_vectors_are_right_or_refused(family: str) -> None:
-    finding = check_apart(family, is_trained=family in SAMPLE[::8])
+    finding = check_apart(family, is_trained=family in SAMPLE[::6])
     assert finding.wrong == []
     assert (finding.vectors, finding.neural) == RESULTS[family]
 

@@ -130,6 +130,7 @@ def on_device(bundled: LanguageModel) -> Callable[[str], LanguageModel]:
     return lambda device: replace(bundled if device == "cpu" else load(device), window=10)
 
 
+EPOCHS = 5
 REAL_TEXTS = ("a", "The dog barks.", "Bread is baked at night.", SENTENCES[1])
 
 
@@ -139,7 +140,7 @@ def exactly(on_device) -> Callable[[str, str], MicroTuning]:
 
     @cache
     def tune(device: str, layers: str) -> MicroTuning:
-        return tuned(on_device(device), REAL_TEXTS, layers=layers)
+        return tuned(on_device(device), REAL_TEXTS, layers=layers, epochs=EPOCHS)
 
     return tune
 
@@ -159,7 +160,8 @@ def test_fast_keeps_to_the_tolerance_on_the_bundled_model(
     exact = exactly(device, layers)
     assert [len(text.chunks) for text in exact.texts] == [1, 1, 1, 2]
     model = on_device(device)
-    fast = tuned(model, REAL_TEXTS, layers=layers, precision="fast", tolerance=tolerance)
+    options = {"layers": layers, "epochs": EPOCHS, "tolerance": tolerance}
+    fast = tuned(model, REAL_TEXTS, **options, precision="fast")
     lost = 1 - cosines(exact, fast)
     assert lost.max() <= tolerance
     assert lost.max() > 1e-7  # something was left out
@@ -283,7 +285,8 @@ def test_bf16_on_the_bundled_model(
 ) -> None:
     exact = exactly(device, layers)
     n = 4 if layers == "head" else 2  # a CPU may have to emulate bfloat16
-    rounded = tuned(on_device(device), REAL_TEXTS[:n], layers=layers, precision=precision)
+    options = {"layers": layers, "epochs": EPOCHS, "precision": precision}
+    rounded = tuned(on_device(device), REAL_TEXTS[:n], **options)
     cosine = np.sum(exact.embeddings[:n] * rounded.embeddings, axis=1)
     assert cosine.min() >= 1 - DEFAULT_TOLERANCE
     assert cosine.max() < 1 - ROUNDING  # it was rounded

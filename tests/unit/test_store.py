@@ -295,7 +295,7 @@ def test_a_killed_run_goes_on_where_it_was(store: CorpusStore):
     corpus = store.add("c", TEXTS)
     undisturbed = HashEmbedder().encode(list(TEXTS.texts))
     seen = []
-    for n_done in (64, 200, 320):
+    for n_done in (64, 280):
         run = start(store.folder)
         for line in run.stdout:
             if line == "finished\n" or int(line) >= n_done:
@@ -311,7 +311,7 @@ def test_a_killed_run_goes_on_where_it_was(store: CorpusStore):
             assert here.vectors._database.open(f"vectors-{kept.id}").count_rows() == has.sum()
     assert seen == sorted(seen)
     assert 0 < seen[-1] <= 400
-    assert len(set(seen)) > 2, "the kills came before anything was kept"
+    assert len(set(seen)) == 2, "the kills came before anything was kept"
     embedder = HashEmbedder()
     *_, last = embed_corpus(store, corpus, embedder)
     assert last.done == last.total

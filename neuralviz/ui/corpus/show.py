@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import astuple, dataclass, replace
 from functools import partial
@@ -293,7 +293,6 @@ def _describe_points(n_texts: int, drawing: _Drawing) -> str:
 
 
 MOST_LABELS = 4  # columns of labels in the figure of accuracies
-IN_SENTENCE = 2  # columns of labels in the headline
 FEWEST_LABELLED = 2  # texts that are measured
 ACCURACY_HEIGHT = 340  # px
 LISTED = 1000  # rows of a table at most: more make browsers slow
@@ -340,13 +339,15 @@ def describe_neighbourhoods(view: MapView) -> str:
     samples = find_samples(methods)
     if samples is None:
         return _describe_themes(view.maps[0])
-    names = _list_labels(corpus, samples[0], IN_SENTENCE)
-    if names:
-        scores = _score_labels(methods, names)
-        hits = {plain(name): right for name, right in scores.hits.items()}
-        baselines = {plain(name): share for name, share in scores.baselines.items()}
-        origin = _describe_origin(corpus)
-        return headlines.describe_labels(name_methods(methods), hits, baselines, scores.k, origin)
+    coloured = [option.removeprefix("label:") for option in view.colours]
+    columns = sorted(corpus.label_names, key=lambda name: name not in coloured)
+    name = next(_find_labels(columns, corpus, samples[0]), None)
+    if name is not None:
+        scores = _score_labels(methods, [name])
+        hits, baseline, origin = scores.hits[name], scores.baselines[name], _describe_origin(corpus)
+        return headlines.describe_label(
+            name_methods(methods), plain(name), hits, baseline, scores.k, origin
+        )
     shared = share_neighbours(view) if len(methods) > 1 else None
     if shared is None:
         return _describe_themes(view.maps[0])
@@ -361,13 +362,13 @@ def _describe_origin(corpus: OpenCorpus) -> str:
     return " drawn at random" if corpus.is_large else ""
 
 
-def _list_labels(corpus: OpenCorpus, sample: SampledNeighbours, limit: int) -> list[str]:
-    """The first columns in which at least two of the measured texts have a label."""
-    return [
-        name
-        for name in corpus.label_names[:limit]
-        if (corpus.codes(name)[0][sample.rows] >= 0).sum() >= FEWEST_LABELLED
-    ]
+def _find_labels(
+    columns: Iterable[str], corpus: OpenCorpus, sample: SampledNeighbours
+) -> Iterator[str]:
+    """The columns in which at least two of the measured texts have a label."""
+    for name in columns:
+        if (corpus.codes(name)[0][sample.rows] >= 0).sum() >= FEWEST_LABELLED:
+            yield name
 
 
 class _Scores(NamedTuple):
@@ -390,8 +391,10 @@ def show_accuracy(view: MapView) -> None:
     """Draw how often neighbours share labels, for all methods on one scale."""
     corpus, methods = view.corpus, view.methods
     samples = find_samples(methods)
-    names = [] if samples is None else _list_labels(corpus, samples[0], MOST_LABELS)
-    if samples is None or not names:
+    if samples is None:
+        return
+    names = list(_find_labels(corpus.label_names[:MOST_LABELS], corpus, samples[0]))
+    if not names:
         return
     if not corpus.is_large:
         methods = methods + open_other_maps(corpus.corpus, methods)
@@ -548,7 +551,7 @@ def _show_selected(view: MapView) -> None:
 
 def _show_clusters(view: MapView) -> None:
     if not any(open_map.clusters.n for open_map in view.maps):
-        st.caption("There are no clusters to list.")
+        st.caption("These texts form no clusters: no group of points is dense enough.")
         return
     with slide("clusters"):
         themes = dict.fromkeys(map(_describe_themes, view.maps))
