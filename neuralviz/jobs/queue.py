@@ -105,6 +105,11 @@ class RunQueue:
         """Call ``listener`` with every later run that ends, from any thread."""
         self._listeners.append(listener)
 
+    @property
+    def has_workers(self) -> bool:
+        """Whether other processes do the work."""
+        return self._workers is not None
+
     def n_unfinished(self) -> int:
         with self._lock:
             return len(self._unfinished())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -86,6 +87,7 @@ def tab(browser: Browser) -> Iterator[Page]:
     context = browser.new_context(accept_downloads=True, reduced_motion="reduce")
     tab = context.new_page()
     tab.set_default_timeout(60_000)
+    tab.wait_for_function = partial(tab.wait_for_function, polling=100)  # else at each frame
     yield tab
     context.close()
 

@@ -85,7 +85,7 @@ def lasso(page: Page, figure: str, across: tuple[float, float], up: tuple[float,
     page.mouse.move(*places[0])
     page.mouse.down()
     for place in [*places[1:], places[0]]:
-        page.mouse.move(*place, steps=4)
+        page.mouse.move(*place, steps=2)
     page.mouse.up()
     settled(page)
     return corners

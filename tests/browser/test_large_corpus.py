@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,13 +15,13 @@ from neuralviz.maps.projection import MOST_WHOLE
 from neuralviz.plots.corpus_map import MOST_DRAWN
 from neuralviz.store.corpora import CorpusStore
 from tests.browser.test_corpus import MEAN, MINUTE, click_point, count_selected, lasso
-from tests.support.app import APP, served, settled
+from tests.support.app import settled
 from tests.support.large_corpus import keep_large, points_of
 
 N = MOST_WHOLE + 1
-# Of all points that are drawn: rows, places.
-DRAWN = """f => f._fullData.filter(t => t.customdata).flatMap(t => Array.from(t.customdata,
-    (row, i) => [row, t.x[i], t.y[i]]))"""
+# Of all points that are drawn: rows, places. Playwright takes long over so many numbers, not JSON.
+DRAWN = """f => JSON.stringify(f._fullData.filter(t => t.customdata).flatMap(
+    t => Array.from(t.customdata, (row, i) => [row, t.x[i], t.y[i]])))"""
 SIDES = "f => [...f._fullLayout.xaxis.range, ...f._fullLayout.yaxis.range]"
 DENSITY = """f => { const t = f._fullData.find(t => t.type === 'heatmap')
     return [t.z.length, Math.max(...t.z.map(row => Math.max(...row))), t.dx] }"""
@@ -29,25 +30,28 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
 @pytest.fixture
-def opened(page: Page, tmp_path: Path) -> Iterator[Page]:
+def opened(page: Page, address: str, home: Path) -> Iterator[Page]:
     """A page with a large corpus."""
-    corpus, _ = keep_large(CorpusStore(tmp_path / "corpora"), N)
-    with served(APP, tmp_path) as address:
-        page.goto(f"{address}/corpus_map?corpus={corpus.id}&map-b=none")
-        page.locator(MEAN).locator(".main-svg").first.wait_for(timeout=2 * MINUTE)
-        settled(page)
-        yield page
+    store = CorpusStore(home / "corpora")
+    corpus, _ = keep_large(store, N)
+    page.goto(f"{address}/corpus_map?corpus={corpus.id}&map-b=none")
+    page.locator(MEAN).locator(".main-svg").first.wait_for(timeout=2 * MINUTE)
+    settled(page)
+    yield page
+    store.delete(corpus)
+
+
+def find_drawn(page: Page) -> list[tuple[int, float, float]]:
+    return json.loads(page.locator(MEAN).evaluate(DRAWN))
 
 
 def zoom_in(page: Page) -> None:
-    before = page.locator(MEAN).evaluate(DRAWN)
+    drawn = f"({DRAWN})(document.querySelector(`{MEAN}`))"
+    page.evaluate(f"() => {{ window.before = {drawn} }}")
     page.locator(MEAN).hover()
     page.locator(f'{MEAN} [data-title="Zoom in"]').click()
     expect(page.get_by_text("texts in this part").first).to_be_visible()
-    page.wait_for_function(
-        f'before => ({DRAWN})(document.querySelector("{MEAN}")).some((p, i) => p[0] !== before[i])',
-        arg=[row for row, *_ in before],
-    )
+    page.wait_for_function(f"{drawn} !== window.before")
     settled(page)
 
 
@@ -56,7 +60,7 @@ def test_a_lasso_selects_what_is_not_drawn_and_zoom_brings_it(opened: Page) -> N
     expect(
         page.get_by_text(f"Points: {MOST_DRAWN:,} of the {N:,} texts, at random")
     ).to_be_visible()
-    drawn = page.locator(MEAN).evaluate(DRAWN)
+    drawn = find_drawn(page)
     assert len(drawn) == MOST_DRAWN
     points = points_of(N)
     rows, *places = np.array(drawn).T
@@ -72,9 +76,11 @@ def test_a_lasso_selects_what_is_not_drawn_and_zoom_brings_it(opened: Page) -> N
     n = count_selected(page)
     assert n > MOST_DRAWN  # more than can be drawn
     assert n == pytest.approx(within.sum(), rel=0.02)  # the lasso moves in whole pixels
-    bright = page.locator(MEAN).evaluate(
-        "f => f._fullData.filter(t => t.customdata).flatMap(t =>"
-        " t.selectedpoints.map(i => t.customdata[i]))"
+    bright = json.loads(
+        page.locator(MEAN).evaluate(
+            "f => JSON.stringify(f._fullData.filter(t => t.customdata).flatMap(t =>"
+            " t.selectedpoints.map(i => t.customdata[i])))"
+        )
     )
     assert 0.97 < within[bright].mean() <= 1
     assert len(bright) == pytest.approx(n * MOST_DRAWN / N, rel=0.1)
@@ -84,7 +90,7 @@ def test_a_lasso_selects_what_is_not_drawn_and_zoom_brings_it(opened: Page) -> N
     zoom_in(page)
     nearer = page.locator(MEAN).evaluate(SIDES)
     assert nearer[1] - nearer[0] == pytest.approx((sides[1] - sides[0]) / 4, rel=0.01)
-    now = page.locator(MEAN).evaluate(DRAWN)
+    now = find_drawn(page)
     assert {row for row, *_ in now} - {row for row, *_ in drawn}
     assert all(nearer[0] <= x <= nearer[1] and nearer[2] <= y <= nearer[3] for _, x, y in now)
     assert page.locator(MEAN).evaluate(DENSITY)[2] < wide

@@ -30,10 +30,10 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def corpus(home: Path) -> str:
-    """The id of a corpus of every sixth text of the example, read in a moment."""
+    """The id of a corpus of every twelfth text of the example, read in a moment."""
     read = textbooks()
-    labels = {name: values[::6] for name, values in read.labels.items()}
-    return CorpusStore(home / "corpora").add("few", ReadTexts(read.texts[::6], labels=labels)).id
+    labels = {name: values[::12] for name, values in read.labels.items()}
+    return CorpusStore(home / "corpora").add("few", ReadTexts(read.texts[::12], labels=labels)).id
 
 
 def wait_for_steps(page: Page, n: int) -> None:

@@ -17,7 +17,7 @@ from streamlit.delta_generator import DeltaGenerator
 from neuralviz.embedders import FOR_CORPORA, EmbedderSpec
 from neuralviz.embedders.specs import labels_by_spec, list_models, make_embedder
 from neuralviz.errors import NeuralvizError, TextError
-from neuralviz.jobs import Run
+from neuralviz.jobs import Run, run_queue
 from neuralviz.jobs.mapping import MakeMaps, MapChoice, MapsState
 from neuralviz.jobs.queue import find_status
 from neuralviz.jobs.training import TEXTBOOKS
@@ -121,7 +121,7 @@ def show() -> None:
                 st.rerun()
     except NeuralvizError as error:
         show_error(error)
-    if is_served():
+    if is_served() and not run_queue().has_workers:
         WARMING.call_soon(warm_up)  # after what the page itself reads
 
 
