@@ -194,7 +194,8 @@ def most_and_least(
         return f"{ordered[0].name} ({high})"
     if high == low:
         return alike.format(high)
-    return f"{ordered[0].name} {predicate.format(high)}, {ordered[-1].name} least ({low})"
+    least = join_names([entry.name for entry in ordered if number(entry.value, spec) == low])
+    return f"{ordered[0].name} {predicate.format(high)}, {least} least ({low})"
 
 
 def write_range(values: Sequence[float] | np.ndarray, spec: str = ".2f") -> str:

@@ -103,15 +103,20 @@ def describe_words(record: RunRecord, text: int) -> str:
     report = record.reports[text]
     if report.shares is None:
         return ""
-    shares: dict[str, float] = {}
+    places: dict[str, list[float]] = {}  # shares by word
     spelt: dict[str, str] = {}
     words, by_word, _ = report.words
     for word, share in zip(words, by_word.tolist(), strict=True):
         if any(map(str.isalnum, word)):
             spelt.setdefault(word.lower(), word)
-            shares[word.lower()] = shares.get(word.lower(), 0.0) + share
-    largest = sorted(shares, key=lambda word: -shares[word])[:NAMED]
-    named = [f"“{spelt[word]}” ({percent(shares[word])})" for word in largest if shares[word] > 0]
+            places.setdefault(word.lower(), []).append(share)
+    largest = sorted(places, key=lambda word: -abs(sum(places[word])))[:NAMED]
+    named = [
+        f"“{spelt[word]}” ({percent(sum(places[word]))}"
+        + (f" in {len(places[word])} places)" if len(places[word]) > 1 else ")")
+        for word in largest
+        if sum(places[word])
+    ]
     if not named:
         return ""
     share, come = ("shares", "come") if len(named) > 1 else ("share", "comes")

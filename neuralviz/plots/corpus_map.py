@@ -99,7 +99,7 @@ def map_figure(
 ) -> go.Figure:
     """A map of a corpus: points with their row numbers as ``customdata``."""
     points = np.asarray(coordinates, dtype=np.float32)
-    everything = points if density is None else density.corners
+    drawn, whole = points, points if density is None else density.corners
     rows = np.asarray(rows, dtype=np.int32)
     flat = points.shape[1] == 2
     traces = [] if density is None else _density_traces(density)
@@ -113,7 +113,7 @@ def map_figure(
     for group in point_groups(colour, len(rows), flat, bool(axes)):
         traces += _traces(group, points, rows, texts, chosen)
     figure = draw(traces, escape(shorten(title, TITLE_CHARACTERS)), uirevision=uirevision)
-    _add_marks(figure, standout, points[rows == standout.highlighted], everything)
+    _add_marks(figure, standout, points[rows == standout.highlighted], drawn, whole)
     _lay_out(figure, colour, flat, axes)
     if density is not None:
         figure.update_layout(xaxis_ticks="", yaxis_ticks="")  # a heatmap would add some
@@ -127,9 +127,13 @@ def _mark_trace(points: np.ndarray, mode: str, **look: Any) -> Trace:
 
 
 def _add_marks(
-    figure: go.Figure, standout: Standout, highlighted: np.ndarray, points: np.ndarray
+    figure: go.Figure,
+    standout: Standout,
+    highlighted: np.ndarray,
+    drawn: np.ndarray,
+    whole: np.ndarray,  # [point, coordinate] points between which all of the map lies
 ) -> None:
-    flat = points.shape[1] == 2
+    flat = whole.shape[1] == 2
     starts = list(highlighted) if standout.placed is None else [standout.placed[1]]
     if standout.near is not None:
         figure.add_traces([_lines(start, standout.near) for start in starts])
@@ -137,9 +141,9 @@ def _add_marks(
     labels: list[dict[str, Any]] = []
     if standout.placed is not None:
         figure.add_trace(_star(*standout.placed))
-        labels = [_star_label(*standout.placed, points)]
-    if standout.names and len(points):
-        labels = _name_labels(standout.names[:MOST_NAMED], points, labels) + labels
+        labels = [_star_label(*standout.placed, whole)]
+    if standout.names and len(whole):
+        labels = _name_labels(standout.names[:MOST_NAMED], drawn, whole, labels) + labels
     if labels:
         figure.update_layout({"annotations" if flat else "scene_annotations": labels})
 
@@ -312,18 +316,22 @@ def _lines(point: np.ndarray, near: np.ndarray) -> Trace:
 
 
 def _name_labels(
-    names: Sequence[tuple[str, np.ndarray]], points: np.ndarray, obstacles: Sequence[dict[str, Any]]
+    names: Sequence[tuple[str, np.ndarray]],
+    drawn: np.ndarray,
+    whole: np.ndarray,
+    obstacles: Sequence[dict[str, Any]],
 ) -> list[dict[str, Any]]:
     """Place names off the points where there is room, with lines to their clusters.
 
     Names do not overlap; those without room are left out, the last first.
     """
-    if points.shape[1] > 2:
+    if whole.shape[1] > 2:
         return [_label(f"<b>{escape(cluster_label(name))}</b>", place) for name, place in names]
-    low, high = points.min(axis=0), points.max(axis=0)
+    low, high = whole.min(axis=0), whole.max(axis=0)
     per_unit = min(np.array(_FRAME) / np.maximum(high - low, 1e-9))  # px
-    count_covered = _count_below((points - low) * per_unit)
-    middle = (high - low) * per_unit / 2
+    size = (high - low) * per_unit
+    count_covered = _count_below(np.clip((drawn - low) * per_unit, 0, size), size)
+    middle = size / 2
     occupied = [box for label in obstacles for box in _occupied_boxes(label, low, per_unit)]
     labels = []
     for name, place in ((cluster_label(name), place) for name, place in names):
@@ -374,11 +382,13 @@ def _line_to(offset: np.ndarray) -> dict[str, Any]:
     return {"ax": ax, "ay": -ay, **line, "xanchor": "center", "yanchor": "middle"}
 
 
-def _count_below(places: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+def _count_below(
+    places: np.ndarray, size: np.ndarray
+) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     """A function of [box, 2] corners: the share of [point, 2] places in each box."""
-    n_bins = (places.max(axis=0) // _BIN).astype(int) + 1
+    n_bins = (size // _BIN).astype(int) + 1
     bins = np.zeros(n_bins + 1)
-    np.add.at(bins, tuple((places // _BIN).astype(int).T + 1), 1 / len(places))
+    np.add.at(bins, tuple((places // _BIN).astype(int).T + 1), 1 / max(len(places), 1))
     sums = bins.cumsum(axis=0).cumsum(axis=1)
 
     def count(low: np.ndarray, high: np.ndarray) -> np.ndarray:

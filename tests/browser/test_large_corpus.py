@@ -15,7 +15,7 @@ from neuralviz.maps.projection import MOST_WHOLE
 from neuralviz.plots.corpus_map import MOST_DRAWN
 from neuralviz.store.corpora import CorpusStore
 from tests.browser.test_corpus import MEAN, MINUTE, click_point, count_selected, lasso
-from tests.support.app import settled
+from tests.support.app import APP, served, settled
 from tests.support.large_corpus import keep_large, points_of
 
 N = MOST_WHOLE + 1
@@ -30,15 +30,14 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
 @pytest.fixture
-def opened(page: Page, address: str, home: Path) -> Iterator[Page]:
-    """A page with a large corpus."""
-    store = CorpusStore(home / "corpora")
-    corpus, _ = keep_large(store, N)
-    page.goto(f"{address}/corpus_map?corpus={corpus.id}&map-b=none")
-    page.locator(MEAN).locator(".main-svg").first.wait_for(timeout=2 * MINUTE)
-    settled(page)
-    yield page
-    store.delete(corpus)
+def opened(page: Page, tmp_path: Path) -> Iterator[Page]:
+    """A page with a large corpus, whose made-up model no other test has loaded."""
+    corpus, _ = keep_large(CorpusStore(tmp_path / "corpora"), N)
+    with served(APP, tmp_path) as address:
+        page.goto(f"{address}/corpus_map?corpus={corpus.id}&map-b=none")
+        page.locator(MEAN).locator(".main-svg").first.wait_for(timeout=2 * MINUTE)
+        settled(page)
+        yield page
 
 
 def find_drawn(page: Page) -> list[tuple[int, float, float]]:

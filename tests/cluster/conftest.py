@@ -12,7 +12,7 @@ pytest.importorskip("lance", reason="needs neuralviz[ray]")
 from neuralviz.cluster.connecting import Cluster, connected
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster() -> Iterator[Cluster]:
     with connected(n_cpus=2) as found:
         yield found

@@ -100,11 +100,11 @@ def test_a_table_is_measured_beside_the_whole_model_as_it_is(corpus: str) -> Non
     given = ["--labels", "kind", "--part", "table"]
     words = " ".join(train(*given).output.split())
     assert "Training the embedding table alone: 12 texts" in words
-    found = re.search(r"whole model is at least as good .* kind of ([\d.]+)% of", words)
+    found = re.search(r"whole model is at least as good .* kind correctly for (\d+)% of", words)
     assert found is not None
     start, *_, end = events_of(train(*given, "--json", name="other"))
-    assert 100 * start["whole_model_untrained"] == pytest.approx(float(found[1]), abs=0.05)
-    assert f"{end['accuracy'][-1]:.1%}" in words
+    assert 100 * start["whole_model_untrained"] == pytest.approx(float(found[1]), abs=0.5)
+    assert f"{end['accuracy'][-1]:.0%}" in words
     start, *_ = events_of(train("--labels", "kind", "--json", name="whole"))
     assert start["whole_model_untrained"] is None
 
