@@ -14,6 +14,7 @@ from plotly.offline import get_plotlyjs
 
 from neuralviz import __version__
 from neuralviz.embedders import embedder_spec
+from neuralviz.evaluation import EvaluationPlan, Results, method_rows
 from neuralviz.evaluation.broken import Overlap
 from neuralviz.evaluation.data import (
     DataSet,
@@ -28,18 +29,11 @@ from neuralviz.evaluation.results import (
     YARDSTICKS,
     Cell,
     Compared,
-    EvaluationPlan,
     Measured,
     MeasureSettings,
     QualityMap,
-    Results,
 )
-from neuralviz.evaluation.rows import (
-    Row,
-    experiment_rows,
-    find_swept_options,
-    method_rows,
-)
+from neuralviz.evaluation.rows import Row, experiment_rows, find_swept_options
 from neuralviz.plots import evaluation as plots
 from neuralviz.plots.report import other_figures, proof_figures, report_html
 from neuralviz.plots.theme import BLUE, VERMILLION

@@ -9,24 +9,15 @@ import numpy as np
 import pytest
 
 from neuralviz.errors import Stopped
+from neuralviz.evaluation import EvaluationPlan, Progress, Results, evaluate, method_rows
 from neuralviz.evaluation.data import GroupedData, ParaphraseData, grouped_data
 from neuralviz.evaluation.measures import (
     alignment_and_uniformity,
-    evaluate,
     kept_vectors,
     measure,
     quality_maps,
 )
-from neuralviz.evaluation.results import (
-    Cell,
-    Compared,
-    EvaluationPlan,
-    Event,
-    MeasureSettings,
-    Progress,
-    Results,
-)
-from neuralviz.evaluation.rows import method_rows
+from neuralviz.evaluation.results import Cell, Compared, Event, MeasureSettings
 
 
 @pytest.fixture

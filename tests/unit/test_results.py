@@ -20,17 +20,10 @@ from huggingface_hub import constants
 from neuralviz import files
 from neuralviz.embedders.specs import embedder_spec
 from neuralviz.errors import NeuralvizError, ShouldStop, Stopped, TextError
+from neuralviz.evaluation import EvaluationPlan, Results, method_rows
 from neuralviz.evaluation.data import DataSet, labelled_data, read_data
 from neuralviz.evaluation.measures import measure, overlaps
-from neuralviz.evaluation.results import (
-    RESULTS_FORMAT,
-    Cell,
-    Compared,
-    EvaluationPlan,
-    MeasureSettings,
-    Results,
-)
-from neuralviz.evaluation.rows import method_rows
+from neuralviz.evaluation.results import RESULTS_FORMAT, Cell, Compared, MeasureSettings
 from neuralviz.files import COMMON_VIEW, corpus_view, find_result, keep_result, npz_bytes, read_npz
 from neuralviz.headlines.evaluation import describe_verdict
 from neuralviz.jobs import RunQueue

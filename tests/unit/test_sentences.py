@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from neuralviz.evaluation import EvaluationPlan, Results, method_rows
 from neuralviz.evaluation.best_layer import MeasuredPooling
 from neuralviz.evaluation.broken import BrokenCount, Overlap
 from neuralviz.evaluation.correlation import Correlation
@@ -25,16 +26,7 @@ from neuralviz.evaluation.data import DataSet, grouped_data, labelled_data, scor
 from neuralviz.evaluation.ladder_results import Baseline
 from neuralviz.evaluation.measures import measure
 from neuralviz.evaluation.probing import Accuracy
-from neuralviz.evaluation.results import (
-    Cell,
-    Compared,
-    EvaluationPlan,
-    Measured,
-    MeasureSettings,
-    QualityMap,
-    Results,
-)
-from neuralviz.evaluation.rows import method_rows
+from neuralviz.evaluation.results import Cell, Compared, Measured, MeasureSettings, QualityMap
 from neuralviz.evaluation.similarity import Similarity, similarity
 from neuralviz.evaluation.training_tables import TrainingCell
 from neuralviz.evaluation.yardsticks import yardsticks_of
