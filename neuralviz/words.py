@@ -48,8 +48,6 @@ def number(value: float, spec: str = "g") -> str:
 
 def percent(share: float) -> str:
     """A share as whole percent; only exactly 1 is ``100%``, only exactly 0 is ``0%``."""
-    if share < 0:
-        return f"−{percent(-share)}"
     if 0.995 <= share < 1:
         return f"{min(99.9, 100 * share):.1f}%"
     if 0 < share <= 0.005:

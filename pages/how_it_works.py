@@ -16,7 +16,7 @@ show_page_header(
     ),
     (
         "Use *Next* and *Back*, the arrow keys or the step numbers. *Stage* (or S) fills "
-        "the screen with the figure, in large type. The formula is below each figure."
+        "the screen with the figure, in large type. *Step by step* has the formulas."
     ),
     "Neural Embeddings for Text, section 2 (Equation 1)",
 )

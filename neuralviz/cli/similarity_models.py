@@ -246,7 +246,7 @@ def _compare(predicted: np.ndarray, pairs: ScoredPairs) -> None:
     )
     drawn = bootstrap(predicted, pairs.scores, ["spearman"], cluster=pairs.numbers)
     if drawn and seem_reversed([interval(drawn["spearman"])]):
-        print_message(f"It is clearly below chance (0). {REVERSE}")
+        print_message(f"It is significantly below chance (0). {REVERSE}")
 
 
 def _make_table(pairs: ScoredPairs, predicted: np.ndarray, has_scores: bool) -> pa.Table:

@@ -14,7 +14,7 @@ from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import TypeVar
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent to anybody
@@ -27,11 +27,19 @@ from ray._private import worker as ray_worker
 from ray.exceptions import RayError
 
 from neuralviz.cluster import LOCAL, RESUMES, is_address
-from neuralviz.errors import NeuralvizError, StoreError, shorten_reason
+from neuralviz.errors import (
+    NeuralvizError,
+    ShouldStop,
+    StoreError,
+    check_stop,
+    never,
+    shorten_reason,
+)
 from neuralviz.paths import home
 from neuralviz.store.corpora import Corpus, CorpusStore
 
 RESULTS_PATIENCE = 5.0  # seconds for the work under way, when nobody wants more results
+LOOK_EVERY = 0.25  # seconds between two looks whether to stop
 CONNECT_PATIENCE = 9.0  # seconds for anything to answer at an address
 HEAD_PATIENCE = 30.0  # seconds for what answers to say that it is a head; Ray loads meanwhile
 _PASSED_ON = ("HF_HOME", "HF_HUB_OFFLINE", "HF_ENDPOINT", "OPENBLAS_CORETYPE", "NO_COLOR")
@@ -70,8 +78,10 @@ class _End:
     error: BaseException | None = None
 
 
-def receive(results: Generator[Result], advice: str = RESUMES) -> Generator[Result]:
-    """Results of Ray as they are made, until closed; NeuralvizError where Ray stops."""
+def receive(
+    results: Generator[Result], advice: str = RESUMES, should_stop: ShouldStop = never
+) -> Generator[Result]:
+    """Results of Ray as they are made, until closed; Stopped, and NeuralvizError if Ray ends."""
     # made in a thread: Ctrl-C in the main thread may get lost in Ray's code or block
     received: SimpleQueue[Result | _End] = SimpleQueue()
     unwanted = threading.Event()
@@ -90,7 +100,14 @@ def receive(results: Generator[Result], advice: str = RESUMES) -> Generator[Resu
     thread = threading.Thread(target=bring, name="results of Ray", daemon=True)
     try:
         thread.start()
-        while not isinstance(result := received.get(), _End):
+        while True:
+            try:
+                result = received.get(timeout=LOOK_EVERY)
+            except Empty:
+                check_stop(should_stop)
+                continue
+            if isinstance(result, _End):
+                break
             yield result
         if isinstance(result.error, RayError):
             raise NeuralvizError(_describe_loss(result.error, advice)) from result.error

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import ray
-from ray.exceptions import OutOfMemoryError, RayActorError
+from ray.exceptions import ObjectLostError, OutOfMemoryError, RayActorError
 
 from neuralviz.cluster import RESUMES
 from neuralviz.cluster.connecting import Cluster, open_store, receive, this_machine
@@ -135,7 +135,8 @@ def embed_on_cluster(
                 options = {"num_cpus": 1, "num_gpus": gpus, **_avoid_machines(failed_machines)}
                 embedded = embed_units(arguments, units, n_processes, options)
                 failures: list[UnitResult] = []
-                with closing(_commit_in_time(embedded, commit, commit_every)) as results:
+                results = _commit_in_time(embedded, commit, commit_every, should_stop)
+                with closing(results):
                     for result in results:
                         n_embedded += result.n_texts
                         n_rose += result.n_rose
@@ -216,48 +217,63 @@ def embed_units(
     make = ray.remote(UnitEmbedder).options(scheduling_strategy="SPREAD", **options)
     waiting = deque(units)
     running: dict[ray.ObjectRef, tuple[Any, Unit | None]] = {}  # process, and what it embeds
+    free: list[Any] = []  # processes for which nothing waits
     n_failed = 0  # starts in sequence
 
     def start() -> None:
         process: Any = make.remote(*arguments)
-        running[process.__ray_ready__.remote()] = process, None
+        running[process.prepare.remote()] = process, None
+
+    def assign(process: Any) -> None:
+        if waiting:
+            unit = waiting.popleft()
+            running[process.embed.remote(*unit)] = process, unit
+        else:
+            free.append(process)
 
     try:
         for _ in range(n_processes):
             start()
-        while waiting or any(unit is not None for _, unit in running.values()):
+        while running and (waiting or any(unit is not None for _, unit in running.values())):
             [done], _ = ray.wait(list(running))
             process, unit = running.pop(done)
             try:
                 result = ray.get(done)
-            except (RayActorError, OutOfMemoryError):
-                n_failed = n_failed + 1 if unit is None else 0
-                if n_failed >= TRIES * n_processes:
-                    raise
+            except (RayActorError, OutOfMemoryError, ObjectLostError):
+                ray.kill(process)
                 if unit is not None:
                     waiting.appendleft(unit)
-                start()
+                n_failed += unit is None
+                if waiting and free:
+                    assign(free.pop())
+                elif n_failed < TRIES * n_processes:
+                    start()
+                elif not running:
+                    raise
                 continue
-            if waiting:
-                following = waiting.popleft()
-                running[process.embed.remote(*following)] = process, following
-            else:
+            n_failed = 0
+            if unit is None and result is not None:  # why it cannot embed anything
                 ray.kill(process)
-            if unit is not None:
+            else:
+                assign(process)
+            if result is not None:
                 yield result
     finally:
-        for process, _ in running.values():
+        for process in [*free, *(process for process, _ in running.values())]:
             ray.kill(process)
 
 
 def _commit_in_time(
-    embedded: Generator[UnitResult], commit: Callable[[Sequence[Piece]], None], interval: float
+    embedded: Generator[UnitResult],
+    commit: Callable[[Sequence[Piece]], None],
+    interval: float,
+    should_stop: ShouldStop,
 ) -> Generator[UnitResult]:
     """Yield results, and commit their pieces at intervals and at the end, even on errors."""
     waiting: list[Piece] = []
     last = time.monotonic()
     try:
-        with closing(receive(embedded)) as results:
+        with closing(receive(embedded, should_stop=should_stop)) as results:
             for result in results:
                 waiting += result.pieces
                 if waiting and time.monotonic() - last > interval:
@@ -274,7 +290,8 @@ def place_on_cluster(
     place: PlaceBlock, blocks: Sequence[np.ndarray], should_stop: ShouldStop
 ) -> Iterator[PlacedBlock]:
     """`Spread` over the cluster, one block per core; raises Stopped and NeuralvizError."""
-    with closing(receive(_place_blocks(place, blocks), "Make the map again.")) as results:
+    placed = _place_blocks(place, blocks)
+    with closing(receive(placed, "Make the map again.", should_stop)) as results:
         for result in results:
             yield result
             check_stop(should_stop)
@@ -285,7 +302,7 @@ def _place_blocks(place: PlaceBlock, blocks: Sequence[np.ndarray]) -> Generator[
     shared = ray.put(place)
     waiting = deque(blocks)
     running: deque[ray.ObjectRef] = deque()
-    most = PLACED_AHEAD * int(ray.cluster_resources().get("CPU", 1))
+    most = PLACED_AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
     while waiting or running:
         while waiting and len(running) < most:
             running.append(run.remote(shared, waiting.popleft()))
@@ -352,15 +369,26 @@ class UnitEmbedder:
     kept_id: str  # of the embedder that the driver has
     _is_ready: bool = False
 
+    def prepare(self) -> UnitResult | None:
+        """Load the model; a result that says why it cannot be used here, or None."""
+        try:
+            self._prepare()
+        except NeuralvizError as error:
+            return self._fail(error)
+        return None
+
     def embed(self, rows: np.ndarray, sizes: Sequence[int], keys: bytes) -> UnitResult:
         """Embed texts by rows and keys, in batches of ``sizes``."""
         try:
             self._prepare()
             return self._embed(rows, sizes, keys)
-        except (StoreError, _MachineError) as error:
-            return UnitResult(failed=str(error), machine=this_machine())
         except NeuralvizError as error:
-            return UnitResult(failed=str(error))
+            return self._fail(error)
+
+    @staticmethod
+    def _fail(error: NeuralvizError) -> UnitResult:
+        is_of_machine = isinstance(error, StoreError | _MachineError)
+        return UnitResult(failed=str(error), machine=this_machine() if is_of_machine else "")
 
     def _prepare(self) -> None:
         if self._is_ready:

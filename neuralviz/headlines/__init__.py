@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -36,12 +36,18 @@ class Measured:
     link: str = "on"  # between the value and the sample
     is_share: bool = False  # written as a percentage
     guessing: str = ""  # such as “chance is 50.0%”; empty where that is obvious
-    guess: float = -np.inf  # the value that guessing reaches
+    guesser: str = ""  # such as “always guessing the most frequent topic”
+    guess: float = -np.inf  # the share that it reaches
 
     def write(self, value: float, *rivals: Entry) -> str:
         """The clause with a value, followed by its rivals'."""
         first, *values = write_values([value, *(entry.value for entry in rivals)], self.is_share)
-        named = [f"{v} with {entry.name}" for entry, v in zip(rivals, values, strict=True)]
+        n_named = len(rivals) if len(rivals) < MOST_NAMED else MOST_NAMED - 2
+        named = [f"{v} with {rival.name}" for v, rival in zip(values, rivals, strict=True)][
+            :n_named
+        ]
+        if n_named < len(rivals):
+            named.append(f"less with {len(rivals) - n_named} others")
         ending = f", against {joined(named)}" if named else ""
         return f"{self.clause} {first} {self.link} {self.sample}{ending}"
 
@@ -56,7 +62,8 @@ class Headline:
     outcome: Literal["alone", "ahead", "level", "undecided", "unknown"] = "alone"
     interval: Bounds | None = None  # 95%, of the lead over a single rival, or of the best alone
     rest: tuple[Entry, ...] = ()  # further entries, all of which the best is ahead of
-    reason: str = ""  # why the outcome is unknown (“so far” if empty), or why there is no interval
+    reason: str = ""  # why the outcome is unknown (under way if empty), or why there is no interval
+    own_interval: Bounds | None = None  # 95%, of the best
 
     @classmethod
     def rank(
@@ -96,8 +103,6 @@ class Headline:
 
     def write_sentence(self) -> str:
         best, measured = self.best, self.measured
-        if best.value <= measured.guess:
-            return self._write_below_guessing()
         if self.outcome == "alone":
             bounds = f" (95% interval: {self._write_bounds()})" if self.interval else ""
             doubt = f"; {self.reason}" if self.reason and not self.interval else ""
@@ -105,33 +110,36 @@ class Headline:
             return f"With {best.name}, {measured.write(best.value)}{bounds}{doubt}{guessing}."
         if self.outcome == "level":
             names = join_names([best.name, *(entry.name for entry in self.rivals)])
-            ending = f"; with {self._name_rest()}, it is significantly worse" if self.rest else ""
-            return f"With {names} alike, {measured.write(best.value)}{ending}."
-        result = measured.write(best.value, *self._named_rivals)
-        return f"With {best.name}, {result}; {self._describe_difference()}."
-
-    @property
-    def _named_rivals(self) -> tuple[Entry, ...]:
-        return self.rivals if len(self.rivals) < MOST_NAMED else self.rivals[: MOST_NAMED - 2]
+            both = "both " if len(self.rivals) == 1 else ""
+            sentence = f"With {both}{names}, {measured.write(best.value)}"
+            if self.rest:
+                sentence += f"; the difference from {self._name_rest()} is significant"
+        else:
+            result = measured.write(best.value, *self.rivals)
+            sentence = f"With {best.name}, {result}; {self._describe_difference()}"
+        return f"{sentence}.{self._describe_guessing()}"
 
     def _describe_difference(self) -> str:
+        interval = f" (95% interval: {self._write_bounds()})" if self.interval else ""
         if self.outcome == "ahead":
-            interval = f" (95% interval: {self._write_bounds()})" if self.interval else ""
-            others = f", also to {self._name_rest()}" if self.rest else ""
+            others = f", and so is that from {self._name_rest()}" if self.rest else ""
             return f"the difference is significant{interval}{others}"
         if self.outcome == "unknown":
             return self.reason or "work is still under way"
         verb = "difference is" if len(self.rivals) == 1 else "differences are"
-        ending = f", but that to {self._name_rest()} is" if self.rest else ""
-        return f"the {verb} not significant{ending}"
+        ending = f", but that from {self._name_rest()} is" if self.rest else ""
+        return f"the {verb} not significant{interval}{ending}"
 
-    def _write_below_guessing(self) -> str:
-        names = [entry.name for entry in (self.best, *self.rivals, *self.rest)]
-        result = self.measured.write(self.best.value, *self._named_rivals)
-        return f"Guessing is as good as {join_names(names)}: {result}; {self.measured.guessing}."
+    def _describe_guessing(self) -> str:
+        """That the best is not significantly better than guessing, where that is so."""
+        if self.own_interval is None or self.own_interval[0] > self.measured.guess:
+            return ""
+        (guess,) = write_values([self.measured.guess], self.measured.is_share)
+        guesser = f"{self.measured.guesser} ({guess})"
+        return f" Not even the best method is significantly better than {guesser}."
 
     def _name_rest(self) -> str:
-        return self.rest[0].name if len(self.rest) == 1 else "the rest"
+        return join_names([entry.name for entry in self.rest])
 
     def _write_bounds(self) -> str:
         assert self.interval is not None
@@ -172,7 +180,9 @@ def rank_hits(measured: Measured, names: Sequence[str], hits: Sequence[np.ndarra
         return paired_share_interval(first, second) if len(first) == len(second) else None
 
     entries = [Entry(names[i], float(hits[i].mean())) for i in order]
-    return Headline.rank(measured, entries, interval, reason="")
+    best = hits[order[0]]
+    headline = Headline.rank(measured, entries, interval, reason="")
+    return replace(headline, own_interval=wilson_interval(int(best.sum()), len(best)))
 
 
 def predict_labels(label: str, k: int) -> str:
@@ -194,7 +204,9 @@ def most_and_least(
         return f"{ordered[0].name} ({high})"
     if high == low:
         return alike.format(high)
-    least = join_names([entry.name for entry in ordered if number(entry.value, spec) == low])
+    ties = [entry.name for entry in ordered if number(entry.value, spec) == low]
+    can_be_named = len(ties) <= MOST_NAMED and not any(" and " in name for name in ties)
+    least = joined(ties) if can_be_named or len(ties) == 1 else f"{len(ties)} others"
     return f"{ordered[0].name} {predicate.format(high)}, {least} least ({low})"
 
 
@@ -228,7 +240,13 @@ def write_values(values: Sequence[float], is_share: bool) -> list[str]:
     scale, unit, low, high = (100, "%", 0, 2) if is_share else (1, "", 2, 4)
     written = [[f"{number(scale * v, f'.{n}f')}{unit}" for v in values] for n in range(high + 1)]
     n_distinct = len(set(written[high]))
-    return next(row for row in written[low:] if len(set(row)) == n_distinct)
+
+    def is_exact(row: list[str]) -> bool:
+        """Whether values that differ look different, and only 0 and 1 like 0% and 100%."""
+        ends = [v for v, text in zip(values, row, strict=True) if text in ("0%", "100%")]
+        return len(set(row)) == n_distinct and all(v in (0, 1) for v in ends)
+
+    return next(filter(is_exact, written[low:]), written[high])
 
 
 def write_lead(value: float, bounds: Bounds | None, is_share: bool) -> tuple[str, str]:
@@ -236,7 +254,12 @@ def write_lead(value: float, bounds: Bounds | None, is_share: bool) -> tuple[str
     scale, low, high = (100, 0, 2) if is_share else (1, 2, 4)
     numbers = [scale * bound for bound in (value, *(bounds or ()))]
     nonzero = [bound for bound in numbers if abs(bound) >= scale * LEVEL]
-    enough = (n for n in range(low, high) if all(round(abs(bound), n) for bound in nonzero))
+    enough = (
+        n
+        for n in range(low, high)
+        if all(round(abs(bound), n) for bound in nonzero)
+        and len({round(bound, n) for bound in numbers[1:]}) == len(set(numbers[1:]))
+    )
     digits = next(enough, high)
     lead, *written = (number(bound, f".{digits}f") for bound in numbers)
     unit = ""

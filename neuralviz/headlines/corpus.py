@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from neuralviz.headlines import Measured, predict_labels, rank_hits
+from neuralviz.headlines import Measured, predict_labels, rank_hits, write_values
 from neuralviz.words import joined, many, percent
 
 ALIKE = 0.5  # share of the neighbours in common from which two methods are said to agree
@@ -25,10 +25,11 @@ def describe_label(
 ) -> str:
     """By which method the nearest texts predict a label best."""
     names = [f"**{method}**" for method in methods]
-    guessing = f"always guessing the most frequent {label} reaches {baseline:.0%}"
+    guesser = f"always guessing the most frequent {label}"
+    guessing = f"{guesser} reaches {write_values([baseline], is_share=True)[0]}"
     sample = many(len(hits[0]), "text") + origin
     clause = predict_labels(label, k)
-    share = Measured(clause, sample, "of", True, guessing, baseline)
+    share = Measured(clause, sample, "of", True, guessing, guesser, baseline)
     return rank_hits(share, names, hits).write_sentence()
 
 

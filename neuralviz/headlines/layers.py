@@ -75,7 +75,7 @@ def describe_best_layer(
     bounds, reason = None, ""
     if is_whole:
         bounds = interval_of_difference(layers[best.layer], layers[rival], coefficient)
-        reason = f"{pairs} are too few to say how sure that is"
+        reason = f"{pairs} are too few to tell whether the difference is significant"
     best_name = f"layer {layer_name}"
     if best.is_last:
         best_name = f"the last layer ({best.layer}, {pooling})"
@@ -190,13 +190,15 @@ def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
     chosen = Entry(f"**{rung.name}** (chosen on the dev pairs)", rung.spearman)
     baseline = Entry(_BASELINES[best.name], best.spearman)
     bounds = lead_interval(ladder, rung.rung, best.name) if is_whole else None
-    reason = f"{pairs} are too few to say how sure that is" if is_whole else ""
+    reason = (
+        f"{pairs} are too few to tell whether the difference is significant" if is_whole else ""
+    )
     sentence = compare_two(measured, chosen, baseline, bounds, reason)
     untrained = [line.interval for line in lines if line.name in _UNTRAINED]
     if seem_reversed(untrained) or reversed_median(ladder.layers, "spearman") is not None:
         sentence += (
             "\n\nEven untrained, the model's cosine similarities run against people's scores: "
-            f"their Spearman is clearly below 0. {REVERSE}"
+            f"their Spearman is significantly below 0. {REVERSE}"
         )
     return sentence
 
@@ -211,7 +213,7 @@ def warn_of_rung(ladder: Ladder, rung: Rung) -> list[str]:
     sentences = []
     if line.interval is None or line.interval[0] <= 0:
         sentences.append(
-            f"{subject} not clearly better than chance (0): its Spearman is {reached}."
+            f"{subject} not significantly better than chance (0): its Spearman is {reached}."
         )
     baselines = [other for other in lines if not other.rung]
     best = max(baselines, key=lambda other: np.nan_to_num(other.spearman, nan=-np.inf))

@@ -110,19 +110,25 @@ def describe_words(record: RunRecord, text: int) -> str:
         if any(map(str.isalnum, word)):
             spelt.setdefault(word.lower(), word)
             places.setdefault(word.lower(), []).append(share)
-    largest = sorted(places, key=lambda word: -abs(sum(places[word])))[:NAMED]
-    named = [
-        f"“{spelt[word]}” ({percent(sum(places[word]))}"
-        + (f" in {len(places[word])} places)" if len(places[word]) > 1 else ")")
-        for word in largest
-        if sum(places[word])
-    ]
-    if not named:
+    shares = {word: sum(parts) for word, parts in places.items()}
+    ordered = sorted(shares, key=lambda word: -shares[word])
+    largest = [word for word in ordered[:NAMED] if shares[word] > 0]
+    if not largest:
         return ""
-    share, come = ("shares", "come") if len(named) > 1 else ("share", "comes")
+
+    def name(word: str) -> str:
+        n = len(places[word])
+        sign = "−" if shares[word] < 0 else ""
+        often = f" in {n} places" if n > 1 else ""
+        return f"“{spelt[word]}” ({sign}{percent(abs(shares[word]))}{often})"
+
+    share, come = ("shares", "come") if len(largest) > 1 else ("share", "comes")
+    against = ""
+    if shares[ordered[-1]] < -shares[largest[-1]]:
+        against = f"; {name(ordered[-1])} pulled the other way"
     return (
         f"In {_name_text(record, text)}, punctuation aside, the largest {share} of the change in "
-        f"the weights {come} from {joined(named)}."
+        f"the weights {come} from {joined(list(map(name, largest)))}{against}."
     )
 
 
@@ -252,7 +258,7 @@ def describe_steps(walk: Walkthrough) -> list[str]:
         f"{math.ceil(100 * furthest) / 100:.2f}.",
         f"After {n_to_half} of {many(len(norms), 'epoch')}, the weights are at least half of the "
         "way.",
-        f"This is the text's embedding: the deltas of {many(len(walk.weights), 'layer')}, one "
-        f"after the other, {n_weights:,} values.",
+        f"This is the text's embedding: the normalised deltas of "
+        f"{many(len(walk.weights), 'layer')}, joined, {n_weights:,} values.",
         _compare_products(walk),
     ]

@@ -18,7 +18,7 @@ from neuralviz.evaluation.similarity import (
     rank_correlations,
     usable_labels,
 )
-from neuralviz.headlines import Entry, Measured, most_and_least, rank_hits
+from neuralviz.headlines import Entry, Measured, most_and_least, rank_hits, write_values
 from neuralviz.words import many, number
 
 MOST_COLUMNS = 2  # of labels
@@ -44,8 +44,10 @@ def describe_similar_texts(
     for name, values in usable[:MOST_COLUMNS]:
         hits = [nearest_shares(similarity, values) for similarity in measured]
         clause, guess = f"the nearest text has the same {name} for", random_share(values)
-        guessing = f"a text drawn at random has it for {guess:.0%}"
-        share = Measured(clause, many(len(hits[0]), "text"), "of", True, guessing, guess)
+        guesser = "a text drawn at random"
+        guessing = f"{guesser} has it for {write_values([guess], is_share=True)[0]}"
+        n_texts = many(len(hits[0]), "text")
+        share = Measured(clause, n_texts, "of", True, guessing, guesser, guess)
         sentences.append(rank_hits(share, [s.method for s in measured], hits).write_sentence())
     if sentences:
         return " ".join(sentences)

@@ -146,8 +146,9 @@ def describe_table(cells: Sequence[TrainingCell], label: str) -> str:
         return Headline(measured, best).write_sentence()
     rivals = tuple(entry for entry in entries if best.value - entry.value < LEVEL)
     outcome: Literal["level", "unknown"] = "level" if rivals else "unknown"
-    reason = f"{seeds} cannot decide that"
-    if not rivals and seeds != "1 seed" and min(rows[ranked[0]]) > max(rows[ranked[1]]):
-        reason = "each of its runs is better"
+    reason = f"{seeds} cannot tell whether the difference is significant"
+    highest = max(max(rows[row]) for row in ranked[1:])
+    if not rivals and seeds != "1 seed" and min(rows[ranked[0]]) > highest:
+        reason = f"each run with {best.name} is better than all others"
     rivals = rivals or (entries[0],)
     return begin(Headline(measured, best, rivals, outcome, reason=reason).write_sentence())

@@ -93,7 +93,7 @@ def walk_through(
     `TextError` for a text that is empty, over 64 tokens or longer than the model's window;
     `Stopped` if ``should_stop`` says so.
     """
-    most = min(MAX_TOKENS, model.room)
+    most = min(MAX_TOKENS, model.room - 1)  # and a blank
     for number, text in enumerate(tokenize(model, list(texts)), 1):
         if len(text) > most:
             raise TextError(

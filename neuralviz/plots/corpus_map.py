@@ -256,7 +256,7 @@ def _lay_out(
                 "legend.entrywidth": round(STAGE_SCALE * entry_width),
                 **{f"annotations.{place}.font.size": STAGE_NAME for place in names},
                 **{
-                    f"annotations.{place}.{side}": STAGE_SCALE
+                    f"annotations.{place}.{side}": _NAME_SCALE
                     * figure.layout.annotations[place][side]
                     for place in names
                     for side in ("ax", "ay")

@@ -104,9 +104,9 @@ def _leads_html(results: Results, number: int) -> str:
     lines = []
     for lead in all_leads if len(all_leads) <= MAX_LEADS else all_leads[: len(results.rows) - 1]:
         value, bounds = write_lead(lead.value, lead.interval, yardstick.is_share)
-        decided = f"{lead.first} is better" if lead.is_decided else "not decided"
+        decided = "significant" if lead.is_decided else "not significant"
         lines.append([lead.first, lead.second, value, bounds, decided])
-    heads = ["A", "B", f"A − B, lead in {yardstick.title}", "95% interval", "the data say"]
+    heads = ["A", "B", f"A − B, lead in {yardstick.title}", "95% interval", "difference"]
     table = Table(heads, lines, [""] * len(heads))
     return f"<h3>Differences on the same data</h3>{table_html(table)}"
 

@@ -675,7 +675,7 @@ class _Shown:
             for lead in compute_leads(self.results, 0, self.yardstick)
         ]
         title = f"lead of A in {self.yardstick.title}"
-        return pd.DataFrame(rows, columns=["A", "B", title, "low", "high", "decided"])
+        return pd.DataFrame(rows, columns=["A", "B", title, "low", "high", "significant"])
 
     def pick_method(
         self,

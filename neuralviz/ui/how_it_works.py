@@ -64,7 +64,7 @@ def show() -> None:
     number = _show_navigation(key, len(steps))
     place = st.container()
     body = st.container()
-    with place, st.expander("Use your own sentence", icon=":material/edit:"):
+    with place, st.expander("Use your own texts", icon=":material/edit:"):
         keys = [f"{PAGE}-{label}".lower() for label in FIELDS]
         examples = {name: dict(zip(keys, texts, strict=True)) for name, texts in EXAMPLES.items()}
         fields = dict(zip(FIELDS, EXAMPLES["Similar"], strict=True))
@@ -93,7 +93,7 @@ def _choose_length() -> str:
         partial(st.segmented_control, label_visibility="collapsed", width="content"),
         "Length",
         lengths,
-        key="how",
+        key="length",
         default=opened,
     )
 
@@ -215,8 +215,7 @@ def _show_text(walk: Walkthrough) -> None:
         f"<b>loss</b> {walk.before.mean_loss:.2f} → {walk.after.mean_loss:.2f} nats",
         f"<b>weights</b> of {many(len(layers), 'layer')}",
         f"<b>deltas</b> after {many(walk.settings.epochs, 'epoch')}",
-        f"<b>concatenation</b>, {dim:,} values",
-        "<b>embedding</b> of length 1",
+        f"<b>embedding</b>, {dim:,} values",
         f"<b>cosine similarities</b> {', '.join(number(p, '.3f') for p in walk.products)}",
     ]
     figure = plots.overview_figure([f"{i}  {station}" for i, station in enumerate(stations, 1)])

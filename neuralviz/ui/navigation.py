@@ -14,7 +14,7 @@ from neuralviz.ui.page import send_before_leaving, show_stage_switch
 
 ASSETS = Path(ui.__file__).with_name("assets")
 PAGES, FIRST = app_folder() / "pages", "micro_tuning"
-SIDEBAR = 240  # px: leaves two maps side by side 560 each on a laptop
+SIDEBAR = 240  # px: leaves two maps side by side 570 each on a laptop
 
 st.set_page_config(
     page_title="neuralviz",

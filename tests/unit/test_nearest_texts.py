@@ -10,6 +10,7 @@ from neuralviz.evaluation.similarity import (
     furthest_apart,
     least_alike,
     nearest_shares,
+    random_share,
     similarity,
     usable_labels,
 )
@@ -35,6 +36,9 @@ def test_the_order_of_the_texts_does_not_decide_between_equally_similar_ones() -
     assert not nearest_shares(nothing, ["x", "x", "y", "y"]).any()
     twins = similarity("mean", "abcd", np.array([[1, 0], [1, 0], [1, 0], [0, 1]]))
     assert nearest_shares(twins, ["x", "x", "x", "y"]).tolist() == [True, True, True, False]
+    assert nearest_shares(twins, ["x", "x", "y", "y"]).tolist() == [False, False, False, False]
+    assert nearest_shares(nothing, ["x", "x", "x", "y"]).tolist() == [True, True, True, False]
+    assert random_share(["x", "x", "x", "y", ""]) == 0.5
 
 
 def ranked(method: str, *products: float) -> Similarity:

@@ -339,8 +339,7 @@ def describe_neighbourhoods(view: MapView) -> str:
     samples = find_samples(methods)
     if samples is None:
         return _describe_themes(view.maps[0])
-    coloured = [option.removeprefix("label:") for option in view.colours]
-    columns = sorted(corpus.label_names, key=lambda name: name not in coloured)
+    columns = sorted(corpus.label_names, key=lambda name: f"label:{name}" not in view.colours)
     name = next(_find_labels(columns, corpus, samples[0]), None)
     if name is not None:
         scores = _score_labels(methods, [name])
