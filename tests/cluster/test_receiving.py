@@ -1,4 +1,4 @@
-"""Rows of Ray come out of a thread of their own, in which nothing is raised."""
+"""Results of Ray come out of a thread of their own; units of lost processes go to others."""
 
 from __future__ import annotations
 
@@ -8,31 +8,32 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import closing
+from dataclasses import dataclass
+from types import SimpleNamespace as Made
 
 import pytest
+from ray.exceptions import RayActorError
 
-from neuralviz.cluster import connecting
+from neuralviz.cluster import connecting, embedding
 from neuralviz.cluster.connecting import receive
+from neuralviz.errors import Stopped
 
 
-class FakeRun:
-    """A run whose rows are those of a generator, which says how it ended."""
+def count(ends: list[type], wait: Callable[[], object]) -> Generator[int]:
+    """Numbers; ``ends`` gets what ended them."""
+    try:
+        for i in range(1000):
+            yield i
+            wait()
+    except BaseException as error:
+        ends.append(type(error))
+        raise
 
-    def __init__(self, wait: Callable[[], object] = lambda: None, n: int = 3) -> None:
-        self.wait, self.n = wait, n
-        self.ended_by: type[BaseException] | None = None
-        self.ended = threading.Event()
 
-    def results(self) -> Generator[int]:
-        try:
-            for i in range(self.n):
-                yield i
-                self.wait()
-        except BaseException as error:
-            self.ended_by = type(error)
-            raise
-        finally:
-            self.ended.set()
+def wait_for_thread() -> None:
+    for thread in threading.enumerate():
+        if thread.name == "results of Ray":
+            thread.join(5)
 
 
 @pytest.fixture
@@ -44,27 +45,64 @@ def interrupts():
 
 
 @pytest.mark.usefixtures("interrupts")
-def test_an_interrupt_is_raised_where_rows_are_waited_for_and_not_in_the_run():
-    run = FakeRun(lambda: time.sleep(0.3), n=1000)
+def test_an_interrupt_is_raised_where_results_are_waited_for_and_not_where_they_are_made():
+    ends: list[type] = []
     timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
-    with closing(receive(run.results())) as found, pytest.raises(KeyboardInterrupt):
-        next(found)
+    results = receive(count(ends, lambda: time.sleep(0.3)))
+    with closing(results), pytest.raises(KeyboardInterrupt):
+        next(results)
         timer.start()
-        for _ in found:
-            pass
-    assert run.ended.wait(5)
-    assert run.ended_by is GeneratorExit
+        list(results)
+    wait_for_thread()
+    assert ends == [GeneratorExit]
 
 
-def test_a_run_that_hangs_is_left_alone(monkeypatch):
+def test_work_that_hangs_is_left_alone_and_stop_is_heard(monkeypatch):
     monkeypatch.setattr(connecting, "RESULTS_PATIENCE", 0.2)
-    let_go = threading.Event()
-    run = FakeRun(let_go.wait)
-    found = receive(run.results())
-    assert next(found) == 0
+    ends, hangs = [], threading.Event()
+    results = receive(count(ends, hangs.wait), should_stop=lambda: True)
+    assert next(results) == 0
     start = time.monotonic()
-    found.close()
+    with pytest.raises(Stopped):
+        next(results)
     assert time.monotonic() - start < 3
-    assert not run.ended.is_set()
-    let_go.set()
-    assert run.ended.wait(5)
+    assert ends == []
+    hangs.set()
+    wait_for_thread()
+    assert ends == [GeneratorExit]
+
+
+@dataclass(eq=False)
+class Call:
+    result: object
+    is_lost: bool
+
+    def get(self) -> object:
+        if self.is_lost:
+            raise RayActorError
+        return self.result
+
+
+@pytest.mark.parametrize("deaths", [["embed"], ["", *["start"] * 99], ["embed", "start", "embed"]])
+def test_units_of_processes_that_die_are_embedded_by_others(monkeypatch, deaths):
+    monkeypatch.setattr(embedding, "ray", fake_ray(deaths))
+    assert sorted(embedding.embed_units((), [(i,) for i in range(9)], 2, {})) == list(range(9))
+
+
+def test_processes_that_never_start_are_given_up(monkeypatch):
+    monkeypatch.setattr(embedding, "ray", fake_ray(["start"] * 99))
+    with pytest.raises(RayActorError):
+        list(embedding.embed_units((), [(1,)], 2, {}))
+
+
+def fake_ray(deaths: list[str]) -> Made:
+    """Ray; of each process that is started, where it dies."""
+    left = iter(deaths)
+
+    def start() -> Made:
+        death = next(left, "")
+        prepare = Made(remote=lambda: Call(None, death == "start"))
+        return Made(prepare=prepare, embed=Made(remote=lambda i: Call(i, death == "embed")))
+
+    actors = Made(options=lambda **_: Made(remote=start))
+    return Made(remote=lambda _: actors, wait=lambda calls: (calls[:1], []), get=Call.get, kill=id)

@@ -9,6 +9,8 @@ import sys
 import threading
 from pathlib import Path
 
+import pytest
+
 from tests.support.waiting import heed_interrupts
 
 ROOT = Path(__file__).parents[2]
@@ -41,7 +43,8 @@ time.sleep(0.3)
 """
 
 
-def test_the_command_that_tunes() -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_command_that_tunes(number: signal.Signals) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "neuralviz", "tune", TEXT, "--epochs", "1000"],
         env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
@@ -50,7 +53,7 @@ def test_the_command_that_tunes() -> None:
     killing = threading.Timer(120, process.kill)
     killing.start()
     assert any(line.startswith("epoch") for line in iter(process.stdout.readline, ""))
-    process.send_signal(signal.SIGTERM)  # heeded as Ctrl-C is
+    process.send_signal(number)
     _, errors = process.communicate(timeout=30)
     killing.cancel()
     assert "terminate called" not in errors
