@@ -15,15 +15,7 @@ import pytest
 
 from neuralviz.cluster import embedding as module
 from neuralviz.cluster.connecting import Cluster
-from neuralviz.cluster.embedding import (
-    Attempt,
-    LeftOut,
-    Unit,
-    UnitEmbedder,
-    UnitResult,
-    embed_on_cluster,
-    place_on_cluster,
-)
+from neuralviz.cluster.embedding import Attempt, LeftOut, embed_on_cluster, place_on_cluster
 from neuralviz.embedders import FOR_CORPORA, Embedder, embedder_spec, make_embedder
 from neuralviz.errors import Stopped, StoreError
 from neuralviz.maps import mapping
@@ -42,10 +34,10 @@ HERE = Cluster(n_cpus=2, n_gpus=0, n_nodes=1)
 
 
 def embed_here(
-    arguments: Sequence[Any], units: Sequence[Unit], *_: Any
-) -> Generator[UnitResult, None, None]:
+    arguments: Sequence[Any], units: Sequence[module.Unit], *_: Any
+) -> Generator[module.UnitResult, None, None]:
     """Ray's part, played by this process."""
-    worker = UnitEmbedder(*arguments)
+    worker = module.UnitEmbedder(*arguments)
     for unit in units:
         yield worker.embed(*unit)
 

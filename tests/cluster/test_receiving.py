@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import closing
-from dataclasses import dataclass
+from functools import partial
 from types import SimpleNamespace as Made
 
 import pytest
@@ -72,17 +72,6 @@ def test_work_that_hangs_is_left_alone_and_stop_is_heard(monkeypatch):
     assert ends == [GeneratorExit]
 
 
-@dataclass(eq=False)
-class Call:
-    result: object
-    is_lost: bool
-
-    def get(self) -> object:
-        if self.is_lost:
-            raise RayActorError
-        return self.result
-
-
 @pytest.mark.parametrize("deaths", [["embed"], ["", *["start"] * 99], ["embed", "start", "embed"]])
 def test_units_of_processes_that_die_are_embedded_by_others(monkeypatch, deaths):
     monkeypatch.setattr(embedding, "ray", fake_ray(deaths))
@@ -96,13 +85,18 @@ def test_processes_that_never_start_are_given_up(monkeypatch):
 
 
 def fake_ray(deaths: list[str]) -> Made:
-    """Ray; of each process that is started, where it dies."""
+    """Ray; of each process that is started, where it dies. Calls are functions."""
     left = iter(deaths)
+
+    def lose() -> None:
+        raise RayActorError
 
     def start() -> Made:
         death = next(left, "")
-        prepare = Made(remote=lambda: Call(None, death == "start"))
-        return Made(prepare=prepare, embed=Made(remote=lambda i: Call(i, death == "embed")))
+        prepare = Made(remote=lambda: partial(lose) if death == "start" else lambda: None)
+        embed = Made(remote=lambda i: partial(lose) if death == "embed" else lambda: i)
+        return Made(prepare=prepare, embed=embed)
 
     actors = Made(options=lambda **_: Made(remote=start))
-    return Made(remote=lambda _: actors, wait=lambda calls: (calls[:1], []), get=Call.get, kill=id)
+    wait, get = lambda calls: (calls[:1], []), lambda call: call()
+    return Made(remote=lambda _: actors, wait=wait, get=get, kill=id)

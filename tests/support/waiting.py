@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import signal
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 120) -> None:
@@ -14,6 +20,16 @@ def wait_until(condition: Callable[[], object], seconds: float = 120) -> None:
     while not condition():
         assert time.monotonic() < deadline, f"nothing has changed for {seconds:g} seconds"
         time.sleep(0.02)
+
+
+def run_command(*command: object, **settings: Any) -> subprocess.CompletedProcess[str]:
+    """Run a command from the project's folder, for five minutes at most."""
+    look = {"capture_output": True, "text": True, "timeout": 300, "cwd": ROOT, "check": False}
+    return subprocess.run(list(map(str, command)), **look | settings)
+
+
+def run_python(code: str, *arguments: object, **settings: Any) -> subprocess.CompletedProcess[str]:
+    return run_command(sys.executable, "-c", code, *arguments, **settings)
 
 
 def heed_interrupts() -> None:

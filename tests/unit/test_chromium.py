@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.browser.conftest import no_browser
+from tests.support.waiting import run_command
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "get_chromium.sh"
 
@@ -25,9 +25,8 @@ def test_a_chromium_that_cannot_be_installed(ci: str, status: int, tmp_path: Pat
     for name in ("python", "playwright"):  # that find and bring none
         (tmp_path / name).write_text("#!/bin/sh\nexit 1\n")
         (tmp_path / name).chmod(0o755)
-    done = subprocess.run(
-        [shutil.which("bash"), SCRIPT, tmp_path],
-        env={"PATH": str(tmp_path), "CI": ci}, capture_output=True, text=True, timeout=20,
-    )  # fmt: skip
+    done = run_command(
+        shutil.which("bash"), SCRIPT, tmp_path, env={"PATH": str(tmp_path), "CI": ci}
+    )
     assert done.returncode == status, done.stderr
     assert "Could not install Chromium" in done.stdout + done.stderr

@@ -23,7 +23,7 @@ import pytest
 import yaml
 
 from neuralviz import __version__
-from tests.support.waiting import free_port, wait_until
+from tests.support.waiting import free_port, run_command, wait_until
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -74,12 +74,8 @@ def tracked_files() -> list[str]:
 
 
 def is_ready(port: int) -> bool:
-    done = subprocess.run(
-        [sys.executable, DEPLOY / "healthcheck.py", str(port)],
-        env={"http_proxy": "http://127.0.0.1:9"},
-        capture_output=True,
-        text=True,
-    )
+    env = {"http_proxy": "http://127.0.0.1:9"}
+    done = run_command(sys.executable, DEPLOY / "healthcheck.py", port, env=env)
     assert done.stderr == ""
     return done.returncode == 0
 
@@ -193,12 +189,8 @@ chmod +x "$NEURALVIZ_VENV/bin/neuralviz"
 
 
 def install(*arguments: object, **settings: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [DEPLOY / "install.sh", *map(str, arguments)],
-        env={"PATH": os.environ["PATH"], **{name: str(it) for name, it in settings.items()}},
-        capture_output=True,
-        text=True,
-    )
+    env = {"PATH": os.environ["PATH"], **{name: str(it) for name, it in settings.items()}}
+    return run_command(DEPLOY / "install.sh", *arguments, env=env)
 
 
 @pytest.fixture

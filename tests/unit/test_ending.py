@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.waiting import heed_interrupts
+from tests.support.waiting import ROOT, heed_interrupts, run_command, run_python
 
-ROOT = Path(__file__).parents[2]
 TEXT = "The river rose overnight and covered the lower meadows."
 
 IMPORTING = """
@@ -63,17 +62,13 @@ def test_the_command_that_tunes(number: signal.Signals) -> None:
 
 def test_ctrl_c_while_packages_are_imported(tmp_path: Path) -> None:
     (tmp_path / "importing.py").write_text(IMPORTING)
-    done = subprocess.run(
-        [sys.executable, "-m", "importing", "methods"],
-        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, preexec_fn=heed_interrupts,
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+    settings = {"cwd": tmp_path, "env": {**os.environ, "PYTHONPATH": str(ROOT)}}
+    command = sys.executable, "-m", "importing", "methods"
+    done = run_command(*command, **settings, preexec_fn=heed_interrupts)
     assert (done.returncode, done.stderr) == (130, "Stopped.\n")
 
 
 def test_a_warm_up_is_waited_for() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", WARM_UP], cwd=ROOT, capture_output=True, text=True, timeout=60
-    )
+    done = run_python(WARM_UP)
     assert done.stdout.split() == ["begins", "ends"]
     assert "Traceback" not in done.stderr

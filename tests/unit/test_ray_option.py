@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ from neuralviz import cli
 from neuralviz.cli import options
 from neuralviz.cli.options import give_ray_a_value
 from neuralviz.errors import NeuralvizError
+from tests.support.waiting import run_python
 
 ROOT = Path(__file__).parents[2]
 TOPICS = ROOT / "sample_data" / "topics.csv"
@@ -73,9 +72,7 @@ def test_nothing_else_loads_ray():
         "[load_command(name) for name in COMMANDS]\n"
         "print(sorted({'ray', 'lance'} & sys.modules.keys()))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", look], capture_output=True, text=True, cwd=ROOT, timeout=120
-    )
+    done = run_python(look)
     assert done.stdout.strip() == "[]", done.stderr
 
 

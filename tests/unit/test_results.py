@@ -39,6 +39,7 @@ from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from tests.support.tasks import submit
+from tests.support.waiting import run_python
 
 ROOT = Path(__file__).parents[2]
 VIEW = "AAAAAAAAAAAA"
@@ -314,7 +315,6 @@ def test_a_server_that_is_killed_with_ten_runs_loses_only_those() -> None:
         assert find_status(run_id, task.cache_key()) == ("done" if number < 4 else "queued")
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="limits of files are Unix's")
 def test_a_full_disk_hinders_no_run() -> None:
     program = (
         "import resource, sys\n"
@@ -324,9 +324,7 @@ def test_a_full_disk_hinders_no_run() -> None:
         "print(run.wait(10), run.status, run.result, flush=True)\n"
         "queue.close()\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    done = run_python(program)
     assert done.stdout == "True done 3\n"
     assert done.stderr.count("Runs are not noted") == 1
     assert "Traceback" not in done.stderr

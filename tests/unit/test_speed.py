@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from statistics import median
 
 import pytest
@@ -15,8 +12,8 @@ from neuralviz.embedders import NeuralEmbedder
 from neuralviz.models import LanguageModel
 from tests.support.models import SENTENCES
 from tests.support.plain_loop import plain_micro_tune
+from tests.support.waiting import run_python
 
-ROOT = Path(__file__).parents[2]
 EPOCHS = 6
 ROUNDS = 3
 SHORT = tuple(" ".join(sentence.split()[:8]) for sentence in SENTENCES[:4])
@@ -85,6 +82,5 @@ print(peak_memory() - before)
 
 def test_memory_does_not_grow_with_the_number_of_texts() -> None:
     """What fast keeps of 400 texts, all at once, would be above 100 MB."""
-    command = [sys.executable, "-c", PROGRAM, "400"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    done = run_python(PROGRAM, 400)
     assert int(done.stdout.split()[-1]) < 60e6  # bytes beyond the peak with 40 texts

@@ -21,6 +21,7 @@ from neuralviz.store.corpora import MAX_NAME, CorpusStore
 from neuralviz.store.embedding import embed_corpus
 from neuralviz.store.vectors import text_keys, vectors_table
 from tests.support.embedders import HashEmbedder
+from tests.support.waiting import run_python
 
 ROOT = Path(__file__).parents[2]
 READ = ReadTexts(
@@ -178,14 +179,10 @@ except StoreError as error:
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="no limits of a process there")
 def test_a_full_disk_is_said_and_loses_nothing(store: CorpusStore):
     corpus = store.add("small", READ)
     kept = embedded(store, corpus)
-    run = subprocess.run(
-        [sys.executable, "-c", FULL_DISK, str(store.folder)],
-        capture_output=True, text=True, cwd=ROOT, timeout=120,
-    )  # fmt: skip
+    run = run_python(FULL_DISK, store.folder)
     of_texts, of_vectors = run.stdout.splitlines()
     for said in (of_texts, of_vectors):
         assert said.startswith("Could not save to "), run.stdout + run.stderr

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 
 import numpy as np
@@ -14,6 +13,7 @@ import torch
 from neuralviz import NeuralEmbedder
 from neuralviz.models import LanguageModel
 from neuralviz.native_libraries import WAITING
+from tests.support.waiting import run_python
 
 
 @pytest.mark.slow
@@ -32,13 +32,7 @@ needs_libgomp = pytest.mark.skipif(sys.platform != "linux", reason="Needs GCC's 
 def spin_counts(imports: str, **said: str) -> list[str]:
     """How long the threads of each OpenMP runtime spin, as a new process says."""
     unset = {name: it for name, it in os.environ.items() if name not in WAITING}
-    done = subprocess.run(
-        [sys.executable, "-c", imports],
-        env={**unset, "OMP_DISPLAY_ENV": "verbose", **said},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = run_python(imports, env={**unset, "OMP_DISPLAY_ENV": "verbose", **said})
     return re.findall(r"GOMP_SPINCOUNT = '(\d+)'", done.stderr)
 
 

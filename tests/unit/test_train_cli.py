@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.training import record
 from tests.support.trained import CORPUS, save_trained
+from tests.support.waiting import run_command
 
 if TYPE_CHECKING:
     from neuralviz.models import LanguageModel
@@ -140,15 +140,11 @@ def test_a_trained_encoder_is_listed_used_and_deleted(
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="no such signals there")
 def test_a_training_that_is_killed_again_and_again_ends_with_the_same_weights(
     corpus: str, home: Path, bert_folder: Path
 ) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.support.killed_training", str(bert_folder)],
-        cwd=ROOT, capture_output=True, text=True, timeout=300,
-        env=os.environ | {"NEURALVIZ_HOME": str(home), "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
+    env = os.environ | {"NEURALVIZ_HOME": str(home), "OMP_NUM_THREADS": "1"}
+    done = run_command(sys.executable, "-m", "tests.support.killed_training", bert_folder, env=env)
     assert done.returncode == 0, done.stderr
     for moment, one in json.loads(done.stdout.splitlines()[-1]).items():
         assert one["code"] == one["expected"], (moment, one)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import subprocess
-import sys
 import zipfile
 from datetime import date, datetime, timedelta
 from datetime import time as clock
@@ -21,6 +19,7 @@ from neuralviz.reading.source import Source
 from neuralviz.reading.tables import read_excel, read_table
 from neuralviz.reading.texts import read_texts
 from tests.support.table_files import rows_of
+from tests.support.waiting import run_python
 
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 TYPES = "[Content_Types].xml"
@@ -113,8 +112,7 @@ def test_no_workbook_ends_the_process(tmp_path: Path) -> None:
     paths = [tmp_path / f"{number}.xlsx" for number in range(len(all_cases))]
     for path, (content, _) in zip(paths, all_cases, strict=True):
         path.write_bytes(content)
-    command = [sys.executable, "-c", READ, *map(str, paths)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    done = run_python(READ, *paths)
     lines = done.stdout.splitlines()
     for (_, says), line in zip(all_cases, lines, strict=False):
         assert says in line
