@@ -104,7 +104,7 @@ def test_a_rung_that_has_learnt_nothing_is_not_saved_without_a_word(
     result = trained(written(tmp_path / "noise.csv", rows), bert_folder, "-o", NAME)
     assert result.exit_code == 0, result.output
     words = " ".join(result.stderr.split())
-    assert "“MLP over cosines” is not clearly better than chance" in words
+    assert "“MLP over cosines” is not significantly better than chance" in words
     assert words.index("than chance") < words.index("Saved “MLP over cosines”")
 
 
