@@ -63,7 +63,7 @@ def _describe_losses(record: RunRecord, text: int) -> str:
     if not len(curve):
         return begin(f"{name} has not finished its first epoch.")
     first, last = (number(loss, ".2f") for loss in curve[[0, -1]])
-    return f"The loss of {name} was {first} nats at first; it is {last} now."
+    return f"The loss of {name} was {first} nats at first, and {last} when last measured."
 
 
 def _name_text(record: RunRecord, *texts: int) -> str:
@@ -256,8 +256,8 @@ def describe_steps(walk: Walkthrough) -> list[str]:
         f"{many(walk.settings.epochs, 'epoch')}.",
         f"Only {n_weights:,} of the model's weights may change, and none changes by more than "
         f"{math.ceil(100 * furthest) / 100:.2f}.",
-        f"After {n_to_half} of {many(len(norms), 'epoch')}, the weights are at least half of the "
-        "way.",
+        f"After {n_to_half} of {many(len(norms), 'epoch')}, the weights are at least halfway "
+        "there.",
         f"This is the text's embedding: the normalised deltas of "
         f"{many(len(walk.weights), 'layer')}, joined, {n_weights:,} values.",
         _compare_products(walk),

@@ -56,7 +56,7 @@ _NAME_ANGLES = np.arange(0, 2 * np.pi, np.pi / 8)
 _COVERED = 3000  # px of distance that covering all points is worth
 _BIN = 4  # px, to count the points below a name
 _NAME_SCALE = STAGE_NAME / SMALL_FONT_SIZE
-_SCALES = (1, 1.3, 1.6)  # of larger frames, in which names do not overlap, either
+_SCALES = (0.7, 1, 1.3, 1.6)  # of other frames, in which names do not overlap, either
 DENSITY_BINS = 256  # maximum per side
 _SHADE = "154, 159, 165"  # visible on light and dark pages
 _DARKEST = 0.8  # opacity of the densest bin
@@ -337,9 +337,11 @@ def _name_labels(
     for name, place in ((cluster_label(name), place) for name, place in names):
         start, half = (place - low) * per_unit, np.array([len(name) * _CHARACTER, _NAME_HEIGHT]) / 2
         centres = start + _NAME_OFFSETS
-        costs = np.hypot(*_NAME_OFFSETS.T) + _COVERED * count_covered(
-            centres - half, centres + half
-        )
+        shares = []  # of the points below the name, in frames of other sizes
+        for scale in _SCALES:
+            place_there, half_there = start + _NAME_OFFSETS / scale, half / scale
+            shares.append(count_covered(place_there - half_there, place_there + half_there))
+        costs = np.hypot(*_NAME_OFFSETS.T) + _COVERED * np.mean(shares, axis=0)
         outside = (np.abs(centres - middle) > np.array(_FRAME) / 2 - half).any(axis=1)
         costs[outside & _NAME_OFFSETS.any(axis=1)] = np.inf
         for box in occupied:

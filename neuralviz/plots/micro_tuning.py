@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -395,7 +396,10 @@ def strip_figure(vector: np.ndarray, title: str) -> go.Figure:
 
 def cosines_figure(texts: Sequence[str], cosines: np.ndarray) -> go.Figure:
     """[text] cosine similarities of text 1 to others, as bars."""
-    names = [f"{i}. {escape(shorten(text, 44))}" for i, text in enumerate(texts, 2)]
+    names = [
+        "<br>".join(map(escape, wrap(f"{i}. {shorten(text, 44)}", 22)))
+        for i, text in enumerate(texts, 2)
+    ]
     written = [number(cosine, ".2f") for cosine in cosines]
     return _draw(
         [token_bars(cosines, names, AFTER, "%{customdata}: %{text}", written)],

@@ -22,6 +22,7 @@ from neuralviz.ui.figures import show_figure
 from neuralviz.ui.inputs import ALL_EXAMPLES, ask_text_fields
 from neuralviz.ui.page import (
     ASSETS,
+    dim_old_results,
     plain,
     show_headline,
     show_questions,
@@ -81,7 +82,7 @@ def show() -> None:
             error_advice="Showing the last valid texts." if last is not None else "",
             done="",
         )
-        draw = partial(_show_step, steps, number, last)
+        draw = partial(_show_step, steps, number, last, tuple(texts))
         show_run_panel(RUNS, run, draw, sentences=sentences, patience=PATIENCE)
 
 
@@ -102,12 +103,14 @@ def _show_step(
     steps: Sequence[Step],
     number: int,
     last: Walkthrough | None,
+    texts: tuple[str, ...],
     result: Walkthrough | None,
     live: bool,
 ) -> None:
     step, walk = steps[number - 1], last if live else result or last  # drawn once
     describe = describe_story if steps is MOMENTS else describe_steps
-    with slide("step"):
+    is_old = walk is not None and tuple(text.text for text in walk.tuning.texts) != texts
+    with dim_old_results(PAGE, is_old), slide("step"):
         st.subheader(f"{number}. {step.title}", anchor=False)
         if walk is not None:
             show_headline(plain(describe(walk)[number - 1]), key=f"{PAGE}-step")
@@ -178,7 +181,7 @@ def _show_tiles(words: list[str], captions: list[str] | None = None) -> None:
 
 
 def _show_sentence(walk: Walkthrough) -> None:
-    _show_tiles(["▢" if word == BLANK else word for word in walk.sentence.split()])
+    _show_tiles([word.replace(BLANK, "▢") for word in walk.sentence.split()])
 
 
 def _show_first_guess(walk: Walkthrough) -> None:
