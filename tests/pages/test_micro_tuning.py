@@ -247,9 +247,7 @@ def test_a_comparison_with_one_step_is_started_and_shown(
     bundled: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[dict[str, str]] = []
-    monkeypatch.setattr(
-        st, "switch_page", lambda _, query_params: opened.append(dict(query_params))
-    )
+    monkeypatch.setattr(st, "switch_page", lambda _, query_params: opened.append({**query_params}))
     page = page_at("micro_tuning").run()
     for _ in range(2):
         press(page, "Compare with one step")
@@ -257,7 +255,8 @@ def test_a_comparison_with_one_step_is_started_and_shown(
     assert opened[0] == opened[1]
     (run,) = page.session_state["compare-runs"]
     assert run.wait(60)
-    wait_until(lambda: list((tmp_path / "results").glob("*")), 10)
+    notes = (tmp_path / "results").glob
+    wait_until(lambda: [path.read_text() for path in notes(f"{run.id}.*")] == ["done"], 10)
     compare = page_at("compare", **opened[0]).run()  # a second browser
     assert not compare.exception
     assert compare.session_state["compare-runs"][-1].task == run.task
