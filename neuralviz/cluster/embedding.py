@@ -235,10 +235,10 @@ def embed_units(
         for _ in range(n_processes):
             start()
         while running and (waiting or any(unit is not None for _, unit in running.values())):
-            [done], _ = ray.wait(list(running))
-            process, unit = running.pop(done)
+            [call], _ = ray.wait(list(running))
+            process, unit = running.pop(call)
             try:
-                result = ray.get(done)
+                result = ray.get(call)
             except (RayActorError, OutOfMemoryError, ObjectLostError):
                 ray.kill(process)
                 if unit is not None:
@@ -302,9 +302,9 @@ def _place_blocks(place: PlaceBlock, blocks: Sequence[np.ndarray]) -> Generator[
     shared = ray.put(place)
     waiting = deque(blocks)
     running: deque[ray.ObjectRef] = deque()
-    most = PLACED_AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
+    n_ahead = PLACED_AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
     while waiting or running:
-        while waiting and len(running) < most:
+        while waiting and len(running) < n_ahead:
             running.append(run.remote(shared, waiting.popleft()))
         yield ray.get(running.popleft())
 

@@ -42,13 +42,10 @@ class Measured:
     def write(self, value: float, *rivals: Entry) -> str:
         """The clause with a value, followed by its rivals'."""
         first, *values = write_values([value, *(entry.value for entry in rivals)], self.is_share)
-        n_named = len(rivals) if len(rivals) < MOST_NAMED else MOST_NAMED - 2
-        named = [f"{v} with {rival.name}" for v, rival in zip(values, rivals, strict=True)][
-            :n_named
-        ]
-        if n_named < len(rivals):
-            named.append(f"less with {len(rivals) - n_named} others")
-        ending = f", against {joined(named)}" if named else ""
+        parts = [f"{v} with {rival.name}" for v, rival in zip(values, rivals, strict=True)]
+        if len(parts) >= MOST_NAMED:
+            parts[MOST_NAMED - 2 :] = [f"worse with {len(parts) - MOST_NAMED + 2} others"]
+        ending = f", against {joined(parts)}" if parts else ""
         return f"{self.clause} {first} {self.link} {self.sample}{ending}"
 
 

@@ -122,13 +122,13 @@ def describe_words(record: RunRecord, text: int) -> str:
         often = f" in {n} places" if n > 1 else ""
         return f"“{spelt[word]}” ({sign}{percent(abs(shares[word]))}{often})"
 
-    share, come = ("shares", "come") if len(largest) > 1 else ("share", "comes")
-    against = ""
+    share, verb = ("shares", "come") if len(largest) > 1 else ("share", "comes")
+    opposite = ""
     if shares[ordered[-1]] < -shares[largest[-1]]:
-        against = f"; {name(ordered[-1])} pulled the other way"
+        opposite = f"; {name(ordered[-1])} pulled the other way"
     return (
         f"In {_name_text(record, text)}, punctuation aside, the largest {share} of the change in "
-        f"the weights {come} from {joined(list(map(name, largest)))}{against}."
+        f"the weights {verb} from {joined(list(map(name, largest)))}{opposite}."
     )
 
 
@@ -218,11 +218,10 @@ def describe_story(walk: Walkthrough) -> list[str]:
     """Four sentences: a blank, the training, the blank again, two texts compared."""
     guess, losses = walk.blank.before[0], walk.losses
     first, last = (number(loss, ".2f") for loss in losses[[0, -1]])
-    moves = "falls" if losses[-1] < losses[0] else "does not fall"
     return [
         f"The model's best guess for the blank is “{guess.token}” ({percent(guess.before)}).",
         f"Then it trains on this text alone, for {many(walk.settings.epochs, 'epoch')}: its loss "
-        f"{moves}, from {first} to {last} nats.",
+        f"goes from {first} to {last} nats.",
         describe_blanks([walk.blank], "training"),
         _compare_products(walk),
     ]
@@ -258,7 +257,7 @@ def describe_steps(walk: Walkthrough) -> list[str]:
         f"{math.ceil(100 * furthest) / 100:.2f}.",
         f"After {n_to_half} of {many(len(norms), 'epoch')}, the weights are at least halfway "
         "there.",
-        f"This is the text's embedding: the normalised deltas of "
+        "This is the text's embedding: the normalised deltas of "
         f"{many(len(walk.weights), 'layer')}, joined, {n_weights:,} values.",
         _compare_products(walk),
     ]
