@@ -1,11 +1,11 @@
-"""Measure the speed of neural embeddings (plain, exact, fast, bf16), mean pooling and SBERT-WK.
+"""Measure the speed of neural embeddings, mean pooling and SBERT-WK.
 
     NEURALVIZ_DATA=… python benchmarks/speed.py [--device cuda] [--sections sentences length …]
 
 Each table is one run in which all methods take turns on the same texts; a figure is the median of
 the turns. What counts is the ratio. *Plain* is the loop that the tests compare with: it tunes a
 copy of the whole `transformers` model, one text at a time, on an even sample of the texts because
-it is slow.
+it is slow. bf16 takes part where the device computes in it.
 
 Sections:
 
@@ -45,6 +45,7 @@ from neuralviz.embedders import PooledEmbedder, SbertWkEmbedder
 from neuralviz.embedders.base import Embedder
 from neuralviz.micro_tuning.cross_entropy import cross_entropy, output_layer
 from neuralviz.micro_tuning.inputs import Piece, group_inputs, mask_texts, pack_inputs
+from neuralviz.micro_tuning.products import has_native_bf16
 from neuralviz.micro_tuning.settings import PRECISIONS, TuningSettings
 from neuralviz.models import LanguageModel
 from neuralviz.models.tokens import TokenizedText, tokenize
@@ -111,6 +112,12 @@ def contestants(
             embedder = neuralviz.NeuralEmbedder(model, layers=layers, epochs=epochs, precision=name)
             out[name] = Ours(embedder, batch)
     return out
+
+
+def precisions_of(model: LanguageModel) -> list[str]:
+    """The precisions that the device computes in; others would measure their emulation."""
+    names = [str(name) for name in PRECISIONS]
+    return [name for name in names if "bf16" not in name or has_native_bf16(model.device)]
 
 
 def race(
@@ -192,13 +199,13 @@ def ratios(ms: dict[str, float], to: str = "plain") -> list[str]:
 
 def show_sentences(model: LanguageModel, args: argparse.Namespace) -> None:
     texts = sentences(args.texts)
-    names = ["plain", *PRECISIONS, "mean", "sbert-wk"]
+    names = ["plain", *precisions_of(model), "mean", "sbert-wk"]
     ms, vectors = race(contestants(model, names, batch=args.batch), texts, n_plain=args.plain_texts)
     at = [texts.index(text) for text in of_all_lengths(texts, args.plain_texts)]
     rows = []
     for name in names:
         row = [name, f"{ms[name]:.1f}", f"{ms['plain'] / ms[name]:.1f} ×", "", "", ""]
-        if name in PRECISIONS:
+        if name in precisions_of(model):
             cosines = (vectors[name][at] * vectors["plain"]).sum(axis=1)
             to_exact = (vectors[name] * vectors["exact"]).sum(axis=1)
             row[3:] = [f"{cosines.mean():.5f}", f"{cosines.min():.5f}", f"{to_exact.min():.5f}"]
@@ -209,7 +216,7 @@ def show_sentences(model: LanguageModel, args: argparse.Namespace) -> None:
 
 
 def show_lengths(model: LanguageModel, args: argparse.Namespace) -> None:
-    names = ["plain", *PRECISIONS, "mean", "sbert-wk"]
+    names = ["plain", *precisions_of(model), "mean", "sbert-wk"]
     rows = []
     for length in LENGTHS:
         texts = of_length(model, length, 1 if length > 200 else 4)
@@ -220,7 +227,7 @@ def show_lengths(model: LanguageModel, args: argparse.Namespace) -> None:
 
 
 def show_batches(model: LanguageModel, args: argparse.Namespace) -> None:
-    names = ["plain", *PRECISIONS, "mean", "sbert-wk"]
+    names = ["plain", *precisions_of(model), "mean", "sbert-wk"]
     rows = []
     for batch in BATCHES:
         texts = sentences(max(8, batch))
@@ -232,7 +239,7 @@ def show_batches(model: LanguageModel, args: argparse.Namespace) -> None:
 
 
 def show_epochs(model: LanguageModel, args: argparse.Namespace) -> None:
-    names = ["plain", *PRECISIONS]
+    names = ["plain", *precisions_of(model)]
     rows = []
     for epochs in EPOCHS:
         ms, _ = race(contestants(model, names, epochs=epochs), sentences(32), n_plain=4)
@@ -242,7 +249,7 @@ def show_epochs(model: LanguageModel, args: argparse.Namespace) -> None:
 
 
 def show_layers(model: LanguageModel, args: argparse.Namespace) -> None:
-    names = ["plain", *PRECISIONS]
+    names = ["plain", *precisions_of(model)]
     blocks = tuple(  # the gradient of a key's bias is zero but for rounding
         layer.name
         for layer in model.layers
@@ -264,7 +271,7 @@ def show_layers(model: LanguageModel, args: argparse.Namespace) -> None:
 
 
 def show_sizes(model: LanguageModel, args: argparse.Namespace) -> None:
-    names = ["plain", *PRECISIONS, "mean"]
+    names = ["plain", *precisions_of(model), "mean"]
     rows = []
     for name, one in (("bundled", model), ("BERT-base shape", bert_base(args.device))):
         runners = contestants(one, names, batch=args.batch)
@@ -327,7 +334,7 @@ def show_profile(model: LanguageModel, args: argparse.Namespace) -> None:
     dtypes = {"exact": torch.float32, "bf16": torch.bfloat16}
     size = 2048
     rows = []
-    for precision in PRECISIONS:
+    for precision in precisions_of(model):
         embedder = neuralviz.NeuralEmbedder(model, precision=precision)
         pieces = pieces_of(model, tokenize(model, texts), embedder.settings)
         positions = sum(len(piece.labels) for piece in pieces)

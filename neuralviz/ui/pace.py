@@ -43,6 +43,7 @@ class DrawingTracker:
         self._lock = threading.Lock()
         self._n_drawn = 0
         self._last_end = -math.inf
+        self.first_page = threading.Event()  # set once it is drawn
 
     @contextmanager
     def drawing(self) -> Iterator[None]:
@@ -54,6 +55,7 @@ class DrawingTracker:
             with self._lock:
                 self._n_drawn -= 1
                 self._last_end = time.monotonic()
+            self.first_page.set()
 
     def wait(self) -> None:
         """Wait until nothing was drawn for `CALM_SECONDS`; at the latest `LONGEST_CALM`."""
