@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import plotly.graph_objects as go
 from plotly.io.json import to_json_plotly
-from plotly.offline import get_plotlyjs
 
 from neuralviz.maps.opened import OpenCorpus, OpenMap
 from neuralviz.maps.projection import REDUCERS, SETTING_NAMES
@@ -638,7 +637,7 @@ _HEIGHT = 560  # px of a map
 _LEGEND_HEIGHT = 110  # px for its legend or colour bar
 _SCRIPT = Path(__file__).with_name("map_page.js")
 _STYLE = f"""
-h2 {{ font-size: 1.15rem; margin: 0 }} .note {{ color: #5A6169 }}
+h2 {{ font-size: 1.15rem; margin: 0 }}
 label {{ margin-right: .5rem }} input, select {{ font: inherit; padding: .25rem .5rem }}
 main {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(min(28rem, 100%), 1fr));
   gap: 1.5rem; margin-top: 1rem }}
@@ -704,10 +703,10 @@ def _describe_projection(open_map: OpenMap) -> str:
     return ", ".join([reducer, *named])
 
 
-def page_of_maps(
+def maps_html(
     maps: Sequence[OpenMap], colours: Sequence[Mapping[str, PointColour]], rows: np.ndarray
 ) -> str:
-    """A `map_page` of some texts; ``colours`` are those of all points of each map, by name."""
+    """Maps with search, as part of a page; ``colours`` are of all points, by map and name."""
     pages = [
         PageMap(
             open_map.title,
@@ -718,11 +717,18 @@ def page_of_maps(
         )
         for open_map, by_name in zip(maps, colours, strict=True)
     ]
-    return map_page(pages, maps[0].corpus.texts_at(rows), describe_maps(maps, len(rows)))
+    return draw_searchable(pages, maps[0].corpus.texts_at(rows))
 
 
-def map_page(maps: Sequence[PageMap], texts: Sequence[str], provenance: About) -> str:
-    """A page of maps with search; works offline, as it contains plotly.js (5 MB)."""
+def page_of_maps(
+    maps: Sequence[OpenMap], colours: Sequence[Mapping[str, PointColour]], rows: np.ndarray
+) -> str:
+    """A standalone page of `maps_html`."""
+    return page_html(describe_maps(maps, len(rows)), maps_html(maps, colours, rows))
+
+
+def draw_searchable(maps: Sequence[PageMap], texts: Sequence[str]) -> str:
+    """Maps with one search, as part of a page."""
     max_characters = min(
         LONGEST_TEXT, max(FEWEST_CHARACTERS, MOST_CHARACTERS // max(1, len(texts)))
     )
@@ -734,16 +740,15 @@ def map_page(maps: Sequence[PageMap], texts: Sequence[str], provenance: About) -
     cut = any(len(text) > max_characters for text in texts)
     note = f" Search covers the first {max_characters:,} characters of each text." if cut else ""
     sections = "".join(_section(place, page_map) for place, page_map in enumerate(maps))
-    body = f"""<label for="search">Search</label>
+    return f"""<style>{_STYLE}</style>
+<label for="search">Search</label>
 <input id="search" type="search" size="30" autocomplete="off" placeholder="Find words in the texts">
 <span id="found" aria-live="polite"></span>
 <p class="note">Each point is a text. Point at it to read it.{note}</p>
 <main>{sections}</main>
-<script>{get_plotlyjs()}</script>
 <script id="data" type="application/json">{to_json_plotly(data)}</script>
 <script>{_SCRIPT.read_text("utf-8")}</script>
 """
-    return page_html(provenance, body, style=_STYLE)
 
 
 def _section(place: int, page_map: PageMap) -> str:

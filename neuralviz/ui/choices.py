@@ -31,6 +31,7 @@ from neuralviz.models.shared import (
 )
 from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.database import tidy_soon
+from neuralviz.ui.figures import show_table
 from neuralviz.ui.limits import effective_settings, has_visitors
 from neuralviz.ui.pace import let_others_draw
 from neuralviz.ui.page import plain, show_error
@@ -81,11 +82,10 @@ def show_choosable_table(
             choose(place)
 
     frame = pd.DataFrame(table)
-    st.dataframe(
+    show_table(
         frame,
-        hide_index=True,
+        key,
         height=min(LIST_HEIGHT, ROW_HEIGHT * (len(frame) + 1) + 3),
-        key=key,
         on_select=choose_ticked,
         selection_mode="single-row",
         column_config=columns,

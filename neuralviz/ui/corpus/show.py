@@ -24,7 +24,7 @@ from neuralviz.maps.shares import wilson_interval
 from neuralviz.plots import corpus_map as plots
 from neuralviz.plots.corpus_map import MOST_DRAWN, Density, PointColour, Standout
 from neuralviz.plots.evaluation import label_accuracy_figure
-from neuralviz.plots.report import About
+from neuralviz.plots.report import About, file_name
 from neuralviz.plots.theme import shorten
 from neuralviz.store.writing import BYTE_ORDER_MARK, table_bytes
 from neuralviz.ui.choices import choose_one, show_choosable_table
@@ -47,7 +47,8 @@ from neuralviz.ui.corpus.search import (
     name_methods,
     select,
 )
-from neuralviz.ui.figures import Handlers, download_table, show_figure
+from neuralviz.ui.downloads import offer_table
+from neuralviz.ui.figures import Handlers, show_figure
 from neuralviz.ui.page import plain, show_headline, slide
 from neuralviz.words import many, percent
 
@@ -237,21 +238,29 @@ def _show_map(view: MapView, open_map: OpenMap, drawing: _Drawing, place: int) -
         rows = drawing.rows if corpus.is_large else None
         return corpus_table(store, kept, None, open_map.kept, rows).to_pandas()
 
+    name = f"{kept.name} {open_map.label}"
+    files = {
+        f"Embeddings ({kind})": (
+            f"{file_name(f'{name} embeddings')}{ending}",
+            partial(export_points, ending),
+        )
+        for ending, kind in ((".parquet", "Parquet"), (".csv", "CSV"))
+    }
     handlers = Handlers(choose, select_rows, hover_row if n > MOST_SENT else None)
     if open_map.is_drawn_by_parts:
         window = partial(_look_at, open_map)
         handlers = Handlers(choose, hover=hover_row, areas=select_areas, window=window)
     show_figure(
         drawing.figure,
-        f"{kept.name} {open_map.label}",
+        name,
         export_numbers,
         plots.describe_maps([open_map], len(drawing.rows)),
         key=f"corpus-map-{place}",
         height=HEIGHTS[len(view.maps)],
         alt=f"Map by {open_map.label}",
         handlers=handlers,
-        page=lambda: _make_page(view, drawing.rows),
-        embeddings=None if corpus.is_large else export_points,
+        html=lambda: "" if place else _draw_searchable(view, drawing.rows),  # all maps share it
+        files=None if corpus.is_large else files,
         window=astuple(drawing.part.window) if drawing.part and drawing.part.window else None,
     )
     if corpus.is_large:
@@ -260,8 +269,8 @@ def _show_map(view: MapView, open_map: OpenMap, drawing: _Drawing, place: int) -
         st.caption(plain(note))
 
 
-def _make_page(view: MapView, drawn: np.ndarray) -> str:
-    """A standalone page of all shown maps, which opens with their chosen colours."""
+def _draw_searchable(view: MapView, drawn: np.ndarray) -> str:
+    """All shown maps for the page as a file, at first with their chosen colours."""
     options, portable = list_colours(view.maps), plots.list_page_colours(view.corpus)
     colours = [
         {
@@ -270,7 +279,7 @@ def _make_page(view: MapView, drawn: np.ndarray) -> str:
         }
         for first, open_map in zip(view.colours, view.maps, strict=True)
     ]
-    return plots.page_of_maps(view.maps, colours, drawn)
+    return plots.maps_html(view.maps, colours, drawn)
 
 
 def _describe_recall(open_map: OpenMap) -> str:
@@ -537,14 +546,13 @@ def _show_selected(view: MapView) -> None:
     row = st.container(horizontal=True, vertical_alignment="center")
     row.markdown(plain(f"{many(n, 'text')} {st.session_state.get(SELECTED_BY, '')}{listed}."))
     row.button("Clear", icon=":material/close:", on_click=clear_selection, key="corpus-clear")
-    with row:
-        download_table(
-            "Selected texts",
-            lambda: corpus_table(view.corpus.store, corpus, rows=rows).to_pandas(),
-            f"{corpus.name} selected",
-            key="corpus-take-selected",
-            provenance=plots.describe_maps(view.maps, corpus.n_texts),
-        )
+    offer_table(
+        "Selected texts",
+        lambda: corpus_table(view.corpus.store, corpus, rows=rows).to_pandas(),
+        f"{corpus.name} selected",
+        place="corpus-clear",
+        provenance=plots.describe_maps(view.maps, corpus.n_texts),
+    )
     _show_table(view.corpus, rows, f"corpus-selected-{len(view.maps)}-{chosen.digest}")
 
 
