@@ -46,7 +46,7 @@ FADED = 0.12  # opacity of unselected points
 LEFT_OUT = 0.25  # opacity of filtered-out points
 _ENTRY_WIDTH = 118  # px of a name in the legend
 TITLE_CHARACTERS = 60
-_WIDE = 720  # px from which the legend is beside the points, and the title beside the tools
+_WIDE = 720  # px from which the legend is beside the points
 HOVERED_CHARACTERS = 60  # per line
 _FRAME = (420, 280)  # px: minimum, next to another map on a projector
 _NAME_HEIGHT, _CHARACTER = 20, 9.5  # px
@@ -226,7 +226,7 @@ def _lay_out(
         figure.update_layout(scene={**scene, "aspectmode": "data", "camera": camera})
     longest = max((len(trace.name or "") for trace in figure.data), default=0)
     entry_width = min(_ENTRY_WIDTH, 9 * longest)
-    # on narrow screens, the title is below the tools and the legend below the points
+    # on narrow screens, the legend is below the points; live_figure.js puts the title below the tools
     beside_look = {"orientation": "v", "x": 1.01, "y": 1, "yref": "paper", "yanchor": "top"}
     legend_beside = {f"legend.{name}": value for name, value in beside_look.items()}
     legend_beside["legend.maxheight"] = 1
@@ -235,8 +235,8 @@ def _lay_out(
         legend_below = {"y": 0, "yref": "paper", "yanchor": "top"}  # directly below the frame
     names = range(len(figure.layout.annotations))
     figure.update_layout(
-        title={"yref": "container", "y": 1, "yanchor": "top", "pad": {"t": 36}},
-        margin={"l": 2, "r": 2, "t": 70},
+        title={"yref": "container", "y": 1, "yanchor": "top", "pad": {"t": 8}},
+        margin={"l": 2, "r": 2, "t": 42},
         legend={
             "itemsizing": "constant",
             "entrywidth": entry_width,
@@ -246,11 +246,8 @@ def _lay_out(
             **legend_below,
         },
         meta={
-            "from_width": [
-                [_WIDE, {"title.pad.t": 8, "margin.t": 42, **legend_beside}],
-            ],
+            "from_width": [[_WIDE, legend_beside]],
             "stage": {  # presentation mode, with larger text
-                "title.pad.t": 8,  # no tools beside it
                 "margin.t": 74,
                 "legend.entrywidth": round(STAGE_SCALE * entry_width),
                 **{f"annotations.{place}.font.size": STAGE_NAME for place in names},

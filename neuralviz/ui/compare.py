@@ -490,6 +490,6 @@ def _show_words(
                 shares_figure(text_words, shares, f"Word shares in text {text + 1}: {method}"),
                 key=key,
                 numbers=pd.DataFrame({"word": text_words, "share": shares}),
-                name=f"word-shares-{text + 1}",
+                name=f"word-shares {method} {text + 1}",
                 height=360,
             )

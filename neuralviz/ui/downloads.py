@@ -152,7 +152,12 @@ def _row(key: str) -> DeltaGenerator:
 
 def _offer_file(label: str, make: Callable[[], str | bytes], name: str, *, key: str) -> None:
     st.download_button(
-        label, make, name, key=f"download-{key}-{label}", on_click="ignore", type="tertiary"
+        label,
+        make,
+        file_name(name),
+        key=f"download-{key}-{label}",
+        on_click="ignore",
+        type="tertiary",
     )
 
 

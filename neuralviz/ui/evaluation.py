@@ -796,7 +796,8 @@ class _Shown:
         for place, (row, figure) in zip(places, figures.values(), strict=False):
             with place:
                 key = f"evaluation-histogram-{row}"
-                self.draw(figure, "products", partial(tabulate, row), key=key)
+                name = f"products {results.rows[row].label}"
+                self.draw(figure, name, partial(tabulate, row), key=key)
         st.caption(
             "The less the two distributions overlap, the better the method separates similar "
             "from dissimilar texts. At most 20,000 pairs of each kind are shown."

@@ -90,10 +90,14 @@ function offerPictures(place, { figure, label }) {
 
 export default function ({ parentElement, data, setStateValue }) {
   const place = parentElement.querySelector(".neuralviz-downloads")
-  if (place.told === undefined && place.made !== data.figure) {
-    place.made = data.figure
+  const shown = JSON.stringify(data)
+  if (place.shown !== shown) {
+    place.shown = shown
     if (data.figure) offerPictures(place, data)
     else offerPage(place, setStateValue)
   }
-  return () => clearInterval(place.looking)
+  return () => {
+    clearInterval(place.looking)
+    place.shown = undefined
+  }
 }

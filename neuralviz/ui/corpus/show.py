@@ -24,7 +24,7 @@ from neuralviz.maps.shares import wilson_interval
 from neuralviz.plots import corpus_map as plots
 from neuralviz.plots.corpus_map import MOST_DRAWN, Density, PointColour, Standout
 from neuralviz.plots.evaluation import label_accuracy_figure
-from neuralviz.plots.report import About, file_name
+from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.store.writing import BYTE_ORDER_MARK, table_bytes
 from neuralviz.ui.choices import choose_one, show_choosable_table
@@ -241,7 +241,7 @@ def _show_map(view: MapView, open_map: OpenMap, drawing: _Drawing, place: int) -
     name = f"{kept.name} {open_map.label}"
     files = {
         f"Embeddings ({kind})": (
-            f"{file_name(f'{name} embeddings')}{ending}",
+            f"{name} embeddings{ending}",
             partial(export_points, ending),
         )
         for ending, kind in ((".parquet", "Parquet"), (".csv", "CSV"))
