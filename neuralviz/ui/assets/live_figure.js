@@ -100,26 +100,25 @@ function dataFor(node) {
   })
 }
 
-// A title takes as many lines as it needs, and has the first row where tools are beside it.
+// A title takes as many lines as it needs, and is below the tools where it does not fit beside them.
 function placeTitle(node, layout) {
-  const { text = layout.title } = layout.title ?? {}
+  const { text = layout.title, font } = layout.title ?? {}
   if (typeof text !== "string" || !text) return
   const { layout: usual } = layout.template
-  const size = layout.title.font?.size ?? usual.title.font.size
+  const size = font?.size ?? usual.title.font.size
   const widthOf = (html) => measure(textOf(html), { size, family: usual.font.family })
   const room = node.clientWidth - TITLE_EDGE
   const lines = wrapWords(text, (html) => widthOf(html) <= room)
-  const height = LINE_HEIGHT * size
-  const above = (layout.margin?.t ?? usual.margin.t) + height * (lines.length - 1)
-  const title = { ...(layout.title.text ? layout.title : {}), text: lines.join("<br>") }
-  layout.title = title
-  layout.margin = { ...layout.margin, t: above }
-  if (!node.spec.selects || node.stageHeight) return
+  const hasTools = node.spec.selects && !node.stageHeight
+  if (lines.length === 1 && !hasTools) return
   // Maps side by side, of one width, have frames of one height.
   const isBeside = node.clientWidth >= WIDE && widthOf(text) + TOOLS.width <= room
-  const top = isBeside ? TITLE_EDGE : TOOLS.height
-  Object.assign(title, { yref: "container", y: 1, yanchor: "top", pad: { t: top } })
-  layout.margin.t = Math.ceil(top + height * lines.length + TITLE_EDGE)
+  const top = hasTools && !isBeside ? TOOLS.height : TITLE_EDGE
+  const place = { yref: "container", y: 1, yanchor: "top", pad: { t: top } }
+  layout.title = { ...(layout.title.text ? layout.title : {}), ...place, text: lines.join("<br>") }
+  const height = Math.ceil(LINE_HEIGHT * size)
+  const above = (layout.margin?.t ?? usual.margin.t) + height * (lines.length - 1)
+  layout.margin = { ...layout.margin, t: above + top - TITLE_EDGE }
 }
 
 function layoutFor(node) {
