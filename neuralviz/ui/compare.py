@@ -35,12 +35,13 @@ from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
-from neuralviz.ui.choices import choose_method, needs_asking, show_choosable_table
+from neuralviz.ui.choices import choose_method, needs_asking
 from neuralviz.ui.downloads import offer_table
 from neuralviz.ui.figures import (
     NO_HANDLERS,
     Handlers,
     allow_swiping,
+    show_choosable_table,
     show_figure,
     show_table,
 )

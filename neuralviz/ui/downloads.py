@@ -56,11 +56,9 @@ class _Registry:
         if seen is None:
             return {key: entry for key, (n, entry) in self.shown.items() if n == self.n_runs}
         order = {name: position for position, name in reversed(list(enumerate(seen)))}
-        positions = {
-            key: order.get(class_name(entry.place or key)) for key, (_, entry) in self.shown.items()
-        }
-        keys = [key for key, position in positions.items() if position is not None]
-        return {key: self.shown[key][1] for key in sorted(keys, key=lambda key: positions[key])}
+        places = {key: class_name(entry.place or key) for key, (_, entry) in self.shown.items()}
+        keys = sorted(places, key=lambda key: order.get(places[key], -1))
+        return {key: self.shown[key][1] for key in keys if places[key] in order}
 
 
 def class_name(key: str) -> str:
@@ -121,7 +119,7 @@ def _show_menu(page: str, registry: _Registry) -> None:
         "Download", icon=":material/download:", type="tertiary", key=_MENU, on_change="rerun"
     )
     if menu.open:
-        with menu:
+        with menu, st.container(gap="xsmall"):
             _list_downloads(page, registry)
 
 
@@ -139,7 +137,7 @@ def _list_downloads(page: str, registry: _Registry) -> None:
                 data = {"figure": class_name(key), "label": entry.title}
                 _browser_part(key=f"download-pictures-{key}", data=data)
             else:
-                st.text(entry.title)
+                st.text(entry.title, width="stretch")
             for label, (name, make) in entry.files.items():
                 _offer_file(label, make, name, key=key)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -48,6 +48,7 @@ _component = streamlit.components.v2.component(
     isolate_styles=False,
 )
 MOST_AREAS = 100  # in one selection
+ROW_HEIGHT, LIST_HEIGHT = 37, 390  # px: of a row of a table, of a table at most
 
 
 # --- the live figure -----------------------------------------------------------------------------
@@ -182,6 +183,31 @@ def show_table(
         if str(config["type_config"].get("format", "")).startswith("%")
     }
     offer(key, Entry(title, files or {}, lambda: frame_html(table[columns], title, formats)))
+
+
+def show_choosable_table(
+    table: Mapping[str, Any],
+    key: str,
+    choose: Callable[[int], None],
+    columns: Mapping[str, Any],  # how they are shown; see ``st.dataframe``
+    order: Sequence[str] | None = None,  # the columns to show; all if None
+) -> None:
+    """A table that scrolls when it is long; ticking a row calls ``choose`` with its place."""
+
+    def choose_ticked() -> None:
+        for place in st.session_state[key]["selection"]["rows"]:
+            choose(place)
+
+    frame = pd.DataFrame(table)
+    show_table(
+        frame,
+        key,
+        height=min(LIST_HEIGHT, ROW_HEIGHT * (len(frame) + 1) + 3),
+        on_select=choose_ticked,
+        selection_mode="single-row",
+        column_config=columns,
+        column_order=order,
+    )
 
 
 def show_html(body: str, key: str, *, title: str = "", files: Files | None = None) -> None:

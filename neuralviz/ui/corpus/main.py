@@ -46,7 +46,6 @@ from neuralviz.store.importing import FILE, import_vectors, imported_label, impo
 from neuralviz.store.vectors import embedder_id
 from neuralviz.store.writing import table_bytes
 from neuralviz.ui.choices import (
-    ROW_HEIGHT,
     choose_method,
     choose_one,
     corpus_store,
@@ -72,6 +71,7 @@ from neuralviz.ui.corpus.show import (
     show_maps,
 )
 from neuralviz.ui.downloads import Entry, offer
+from neuralviz.ui.figures import ROW_HEIGHT
 from neuralviz.ui.inputs import (
     BY_DIGEST,
     TEXT_ENDINGS,

@@ -27,7 +27,7 @@ from neuralviz.plots.evaluation import label_accuracy_figure
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.store.writing import BYTE_ORDER_MARK, table_bytes
-from neuralviz.ui.choices import choose_one, show_choosable_table
+from neuralviz.ui.choices import choose_one
 from neuralviz.ui.corpus.opened import open_other_maps
 from neuralviz.ui.corpus.search import (
     CHOSEN_TEXT,
@@ -48,7 +48,7 @@ from neuralviz.ui.corpus.search import (
     select,
 )
 from neuralviz.ui.downloads import offer_table
-from neuralviz.ui.figures import Handlers, show_figure
+from neuralviz.ui.figures import Handlers, show_choosable_table, show_figure
 from neuralviz.ui.page import plain, show_headline, slide
 from neuralviz.words import many, percent
 
