@@ -270,7 +270,7 @@ NOTHING = About()
 WORD_JOINER = "\u2060"  # invisible, in users' texts as markdown
 _TAG = re.compile(r"</?[a-z][^<>]*>")
 _BOLD = re.compile(r"\*\*(.+?)\*\*", re.DOTALL)
-_ESCAPED = re.compile(r"\\([^\w\s])")
+_ESCAPED = re.compile(r"\\([^\sA-Za-z0-9])")
 
 
 def plain_text(label: str) -> str:
