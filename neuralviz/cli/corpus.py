@@ -305,9 +305,9 @@ def duplicates(
     limit = pairs.first_threshold if threshold is None else threshold
     kept = group_duplicates(store, saved_corpus, embedder, pairs, limit, keep, chosen)
     _print_pairs(store, saved_corpus, pairs, limit)
-    sizes = list(map(len, kept.groups))
+    sizes, n_similar = list(map(len, kept.groups)), int(pairs.has_duplicate(limit).sum())
     label = unique_label(store, spec)
-    sentence = describe_groups(label, limit, sum(sizes), sizes, pairs.n_texts, keep)
+    sentence = describe_groups(label, limit, n_similar, sizes, pairs.n_texts, keep)
     print_message(sentence.replace("**", ""))
     if output is not None:
         write_pieces(output, corpus_pieces(store, saved_corpus, rows=kept.remaining))

@@ -80,15 +80,12 @@ def describe_groups(
     reaching = f"a cosine similarity of {threshold:.3f} or more"
     if not n_similar:
         return f"By **{method}**, no two texts have {reaching}."
+    groups = "the group" if len(sizes) == 1 else f"each of {len(sizes):,} groups"
     n_remaining = n_texts - sum(sizes) + len(sizes)
     return (
         f"By **{method}**, {describe_duplicates(n_similar, n_texts)} ({reaching}). With the {rule} "
-        f"text of {counted_groups(len(sizes))} kept, **{many(n_remaining, 'text')}** remain."
+        f"text of {groups} kept, **{n_remaining:,}** remain."
     )
-
-
-def counted_groups(n: int) -> str:
-    return "the one group" if n == 1 else f"each of {n:,} groups"
 
 
 def describe_held_group(
@@ -101,10 +98,10 @@ def describe_held_group(
     lengths: tuple[int, int] | None = None,  # median words, in the group and outside
 ) -> str:
     """A group that one method holds together and the other does not, and what its texts share."""
-    own, other = (
-        f"{number(mean, '.2f')}, of all pairs {number(mean_of_all, '.2f')}"
+    cosines = [
+        f"{number(mean, '.2f')}, all pairs {number(mean_of_all, '.2f')}"
         for mean, mean_of_all in zip(within, overall, strict=True)
-    )
+    ]
     shared = []
     if phrase:
         shared.append(f"share the phrase “{phrase}”")
@@ -113,9 +110,8 @@ def describe_held_group(
         shared.append(f"share the {noun} {joined([f'“{word}”' for word in words])}")
     if lengths:
         kind = "longer" if lengths[0] > lengths[1] else "shorter"
-        shared.append(f"are {kind} (median of {lengths[0]:,} words, of the others {lengths[1]:,})")
+        shared.append(f"are {kind} (median {lengths[0]:,} words, the others {lengths[1]:,})")
     return (
-        f"**{methods[0]}** holds **{many(n_texts, 'text')}** together that **{methods[1]}** does "
-        f"not: they {joined(shared)}. Their mean cosine similarity is {own}, by {methods[0]}; "
-        f"{other}, by {methods[1]}."
+        f"**{methods[0]}** holds **{many(n_texts, 'text')}** together (mean cosine {cosines[0]}) "
+        f"that **{methods[1]}** does not ({cosines[1]}): they {joined(shared)}."
     )

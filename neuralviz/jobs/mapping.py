@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 SHARE_OF_EMBEDDING = 0.7  # of the bar
 PLACED_NEIGHBOURS = 15
 PLACERS = 2  # maps whose vectors are cached
-QUICK_PRODUCTS = 1e11  # numbers multiplied when texts are compared in about a second
+QUICK_PRODUCTS = 3e10  # numbers multiplied when texts are compared in about a second
 GROUPED = 600  # sampled texts whose clusters are compared
 
 

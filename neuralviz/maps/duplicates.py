@@ -105,9 +105,9 @@ class KeptTexts:
         removed = self.removed
         removed = removed[np.argsort(self.kept[removed], kind="stable")]
         heads, starts = np.unique(self.kept[removed], return_index=True)
-        parts = np.split(removed, starts[1:])
+        parts = np.split(removed, starts)[1:]
         groups = [np.array([head, *rows]) for head, rows in zip(heads, parts, strict=True)]
-        return sorted(groups if len(heads) else [], key=len, reverse=True)
+        return sorted(groups, key=len, reverse=True)
 
 
 # --- pairs ---------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ def find_pairs(
     vectors = store.vectors.get(embedder, keys[rows])
     lowest = find_lowest(vectors)
     first, second, cosines = span_texts(vectors, lowest, on_progress, should_stop)
-    first, second = rows[first], rows[second]
+    first, second = np.sort([rows[first], rows[second]], axis=0)
     suggested = suggest_threshold(
         first, second, cosines, lambda numbers: store.texts(corpus, numbers)
     )
@@ -260,12 +260,9 @@ def _count_sequences(text: str) -> Counter[str]:
 
 
 def _round_between(low: float, high: float) -> float:
-    """The number with the fewest decimals, two or more, above ``low`` and not above ``high``."""
-    for digits in (2, 3):
-        rounded = np.floor(high * 10**digits + ROUNDING) / 10**digits
-        if rounded > low:
-            return float(rounded)
-    return high
+    """A number of two decimals above ``low`` and not above ``high``; else ``high`` cut to three."""
+    rounded, cut = (np.floor(high * n + ROUNDING) / n for n in (100, 1000))
+    return float(rounded if rounded > low else cut)
 
 
 # --- groups --------------------------------------------------------------------------------------

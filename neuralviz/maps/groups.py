@@ -16,6 +16,7 @@ from neuralviz.errors import ShouldStop, check_stop, never
 from neuralviz.maps.clusters import SMALLEST_CLUSTER, Clusters, name_clusters
 
 PERMUTATIONS = 999  # none may reach what is decided: a level of 1 in 1,000
+AT_ONCE = 37  # permutations, a divisor of their number
 LEVEL = 1 / (PERMUTATIONS + 1)
 HELD = 1.0  # standard deviations above all pairs from which a cluster is held together
 LOOSE = 0.5  # share of the one method's similarity that the other's must not exceed
@@ -69,7 +70,8 @@ def find_held_groups(
     largest of any cluster in all of 999 permutations (Westfall and Young 1993); and where its
     texts share what others do not, by `find_traits`, which no similarity has chosen.
     """
-    cosines = [unit @ unit.T for unit in map(unit_vectors, vectors)]
+    units = [unit_vectors(values).astype(np.float32) for values in vectors]
+    cosines = [unit @ unit.T for unit in units]
     scores = [_standardise(products) for products in cosines]
     numbers = [_large_clusters(labels) for labels in clusters]
     n_clusters = sum(map(len, numbers))
@@ -127,7 +129,7 @@ def _standardise(products: np.ndarray) -> np.ndarray:
 
 def _mean_within(products: np.ndarray, masks: np.ndarray) -> np.ndarray:
     """[group] mean over the pairs of different texts of each group."""
-    weights = masks.astype(np.float64)
+    weights = masks.astype(products.dtype)
     sums = np.einsum("gi,gi->g", weights @ products, weights) - weights @ np.diagonal(products)
     sizes = weights.sum(axis=1)
     return sums / (sizes * (sizes - 1))
@@ -141,11 +143,13 @@ def _decide(
     should_stop: ShouldStop,
 ) -> np.ndarray:
     """[group] whether no group leads as much in any permutation of the texts."""
-    draw = np.random.default_rng(0)
+    draw, n = np.random.default_rng(0), masks.shape[1]
     permuted = np.zeros((PERMUTATIONS, len(leads)))
-    for row in permuted:
+    for start in range(0, PERMUTATIONS, AT_ONCE):
         check_stop(should_stop)
-        row[:] = signs * _mean_within(differences, masks[:, draw.permutation(masks.shape[1])])
+        orders = [draw.permutation(n) for _ in range(AT_ONCE)]
+        means = _mean_within(differences, masks[:, orders].reshape(-1, n))
+        permuted[start : start + AT_ONCE] = signs * means.reshape(len(masks), AT_ONCE).T
     spread = permuted.std(axis=0)
     spread[spread == 0] = np.inf
     return leads / spread > (permuted / spread).max()

@@ -42,7 +42,7 @@ _GROUP = "duplicates-group"  # session state: the row of the text that is kept o
 _LINKED = "duplicates-linked"  # session state: whether the sentence was clicked just now
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 LISTED = 1000  # groups
-PHRASE = 80  # characters of a phrase in a sentence
+PHRASE = 60  # characters of a phrase in a sentence
 METHOD_WIDTH, THRESHOLD_WIDTH = 220, 300  # px
 PATIENCE = 5.0  # seconds for grouping texts
 
@@ -50,46 +50,60 @@ PATIENCE = 5.0  # seconds for grouping texts
 # --- sentences -----------------------------------------------------------------------------------
 
 
-def show_findings(view: MapView) -> None:
-    """Sentences on groups that one method holds together, and on near-duplicates, with links."""
-    for group in _peek_held(view) or ():
-        _show_held(view, group)
+def show_findings(view: MapView, headline: str) -> None:
+    """Write the headline and what was found beside it, with links to the texts concerned."""
+    held = _peek_held(view) or ()
+    sentences = [_describe_held(view, group) for group in held]
+    show_headline("\n\n".join([headline, *sentences]), key="maps")
     pairs = _peek_pairs(view.corpus, view.maps[0].embedder)
-    sentence = (
-        headlines.describe_duplicates(int(pairs.findings.sum()), pairs.n_texts) if pairs else ""
-    )
-    if sentence:
-        with hide_on_stage("duplicates-link"):
-            st.button(sentence, type="tertiary", key="corpus-duplicates", on_click=_open_duplicates)
+    n_similar = int(pairs.findings.sum()) if pairs else 0
+    if not held and not n_similar:
+        return
+    with hide_on_stage("findings"), st.container(horizontal=True):
+        for group in held:
+            _link_held(view, group)
+        if n_similar:
+            sentence = headlines.describe_duplicates(n_similar, view.corpus.n_texts)
+            icon, key = ":material/content_copy:", "corpus-duplicates"
+            st.button(sentence, type="tertiary", icon=icon, key=key, on_click=_open_duplicates)
 
 
-def _show_held(view: MapView, group: HeldGroup) -> None:
-    open_map, traits = view.maps[group.place], group.traits
-    rows, methods = open_map.cluster_rows(group.cluster), name_methods(view.maps)
-    own, other = methods[:: 1 - 2 * group.place]
-    sentence = headlines.describe_held_group(
-        (own, other),
-        len(rows),
+def _describe_held(view: MapView, group: HeldGroup) -> str:
+    traits = group.traits
+    return headlines.describe_held_group(
+        _name_methods(view, group),
+        len(_list_held(view, group)),
         group.within,
         group.overall,
         plain(shorten(traits.phrase, PHRASE)),
         list(map(plain, traits.words)),
         traits.lengths,
     )
-    with slide(f"held-{group.place}"), st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(sentence, width="content")
-        with hide_on_stage(f"held-{group.place}"):
-            st.button(
-                f"Select these {many(len(rows), 'text')}",
-                type="tertiary",
-                icon=":material/select_all:",
-                key=f"corpus-held-{group.place}",
-                on_click=select,
-                args=(
-                    Selection.from_rows(rows, view.corpus.n_texts),
-                    f"that {own} holds together and {other} does not",
-                ),
-            )
+
+
+def _name_methods(view: MapView, group: HeldGroup) -> list[str]:
+    """The method that holds a group together, and the other."""
+    return name_methods(view.maps)[:: 1 - 2 * group.place]
+
+
+def _list_held(view: MapView, group: HeldGroup) -> np.ndarray:
+    return view.maps[group.place].cluster_rows(group.cluster)
+
+
+def _link_held(view: MapView, group: HeldGroup) -> None:
+    """A link that selects the texts of a group on the maps."""
+    rows, method = _list_held(view, group), _name_methods(view, group)[0]
+    st.button(
+        f"Select the {many(len(rows), 'text')} that {method} holds together",
+        type="tertiary",
+        icon=":material/select_all:",
+        key=f"corpus-held-{group.place}",
+        on_click=select,
+        args=(
+            Selection.from_rows(rows, view.corpus.n_texts),
+            f"that {view.maps[group.place].label} holds together",
+        ),
+    )
 
 
 def _open_duplicates() -> None:
@@ -165,7 +179,8 @@ def show_duplicates(view: MapView) -> None:
     with st.container(key="duplicates"):
         row = st.container(horizontal=True, vertical_alignment="bottom")
         label, embedder = _choose_embedder(view, row)
-        pairs = _ask_pairs(view.corpus, embedder, label)
+        is_first = embedder == view.maps[0].embedder
+        pairs = _ask_pairs(view.corpus, embedder, label, is_first=is_first)
         if pairs is not None:
             with row:
                 threshold = _choose_threshold(view.corpus, embedder, pairs)
@@ -207,11 +222,16 @@ def _list_embedders(corpus: OpenCorpus) -> Mapping[str, KeptEmbedder]:
     return {labels[spec]: embedder for spec, embedder in zip(specs, complete, strict=True)}
 
 
-def _ask_pairs(corpus: OpenCorpus, embedder: KeptEmbedder, label: str) -> SimilarPairs | None:
+def _ask_pairs(
+    corpus: OpenCorpus, embedder: KeptEmbedder, label: str, *, is_first: bool
+) -> SimilarPairs | None:
     """The pairs by a method; of many texts, a button starts the search."""
     pairs, task = _peek_pairs(corpus, embedder), _task(corpus, embedder)
     if pairs is not None:
         return pairs
+    if is_first and task.is_quick:  # `search_findings` is at it
+        st.caption("Looking for near-duplicates …")
+        return None
     runs = SessionRuns(f"corpus-pairs-{embedder.id[:8]}")
     if not task.is_quick and runs.find(task) is None:
         n_pairs = task.n_texts * (task.n_texts - 1) // 2
@@ -228,7 +248,7 @@ def _choose_threshold(corpus: OpenCorpus, embedder: KeptEmbedder, pairs: Similar
         "Threshold: cosine similarity",
         lowest,
         1.0,
-        round(max(pairs.first_threshold, lowest), 3),
+        max(pairs.first_threshold, lowest),
         0.001,
         "%.3f",
         key=f"duplicates-{corpus.corpus.id[:4]}{embedder.id[:4]}",
@@ -254,9 +274,9 @@ def _show_groups(
             "`neuralviz corpus duplicates`."
         )
         return
-    sizes = list(map(len, kept.groups))
+    sizes, n_similar = list(map(len, kept.groups)), int(pairs.has_duplicate(threshold).sum())
     sentence = headlines.describe_groups(
-        plain(label), threshold, sum(sizes), sizes, pairs.n_texts, rule
+        plain(label), threshold, n_similar, sizes, pairs.n_texts, rule
     )
     with slide("duplicates"):
         show_headline(sentence, key="duplicates")

@@ -94,7 +94,7 @@ from neuralviz.ui.limits import (
     n_within_limits,
 )
 from neuralviz.ui.pace import WARMING
-from neuralviz.ui.page import RUN, plain, show_error, show_headline, show_on_stage, slide
+from neuralviz.ui.page import RUN, plain, show_error, show_on_stage, slide
 from neuralviz.ui.runs import RunSentences, SessionRuns, is_of_others, show_run_panel
 from neuralviz.words import many
 
@@ -169,8 +169,7 @@ def _explore(maps: Sequence[OpenMap], colours: Sequence[str]) -> None:
         with show_on_stage("search"):
             view = show_search(view)
         with headline_area:
-            show_headline(describe_neighbourhoods(view), key="maps")
-            show_findings(view)
+            show_findings(view, describe_neighbourhoods(view))
         with map_area:
             view = replace(view, placed=place_sentence(maps))
         accuracy_area = st.container()
