@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 RULES = ("longest", "shortest", "first")  # which text of a group is kept; the first on ties
 MOST_TEXTS = 200_000  # different ones: each is compared with all others
 ALL_PAIRS = 2048  # texts up to which pairs of any cosine count
-PROBED = 256  # sampled texts that set the lowest cosine of a larger corpus
+PROBED = 128  # sampled texts that set the lowest cosine of a larger corpus
 COLUMNS = 2048  # vectors compared with `ROWS` others at once
 HELD = 2_000_000  # pairs at once
 ROUNDING = 1e-6  # of cosines in float32
@@ -159,11 +159,9 @@ def find_lowest(vectors: np.ndarray, seed: int = 0) -> float:
     if n <= ALL_PAIRS:
         return -np.inf
     units = _scale(vectors)
-    tenth = []
-    for row in np.random.default_rng(seed).choice(n, PROBED, replace=False):
-        products = units @ units[row]  # the largest is its own
-        tenth.append(-np.partition(-products, K)[K])
-    return float(np.median(tenth))
+    probed = np.random.default_rng(seed).choice(n, PROBED, replace=False)
+    nearest = -np.partition(-(units[probed] @ units.T), K, axis=1)  # the largest is its own
+    return float(np.median(nearest[:, K]))
 
 
 def span_texts(
@@ -178,7 +176,7 @@ def span_texts(
     reach it connect the same texts as all pairs would (Kruskal 1956).
     """
     units = _scale(check_vectors(vectors))
-    n, held = len(units), _no_pairs()
+    n, parts = len(units), [_no_pairs()]
     for start in range(0, n, ROWS):
         on_progress(1 - (1 - start / n) ** 2)
         block = units[start : start + ROWS]
@@ -188,16 +186,18 @@ def span_texts(
             places, others = np.nonzero(products > lowest)
             is_later = others + left > places + start
             places, others = places[is_later], others[is_later]
-            pairs = places + start, others + left, products[places, others]
-            held = tuple(map(np.concatenate, zip(held, pairs, strict=True)))
-            if len(held[0]) > HELD:
-                held = _span(n, *held)
-    first, second, cosines = _span(n, *held)
+            parts.append((places + start, others + left, products[places, others]))
+            if sum(len(part[0]) for part in parts) > HELD:
+                parts = [_span(n, parts)]
+    first, second, cosines = _span(n, parts)
     order = np.lexsort((second, first, -cosines))
     return first[order], second[order], cosines[order]
 
 
-def _no_pairs() -> tuple[np.ndarray, ...]:
+_Pairs = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def _no_pairs() -> _Pairs:
     return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32)
 
 
@@ -205,10 +205,9 @@ def _scale(vectors: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(unit_vectors(vectors), dtype=np.float32)
 
 
-def _span(
-    n: int, first: np.ndarray, second: np.ndarray, cosines: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _span(n: int, parts: Sequence[_Pairs]) -> _Pairs:
     """The maximum spanning forest of distinct pairs."""
+    first, second, cosines = map(np.concatenate, zip(*parts, strict=True))
     weights = 3 - cosines.astype(np.float64)  # above 0, which would mean no pair
     graph = scipy.sparse.csr_array((weights, (first, second)), shape=(n, n))
     forest = scipy.sparse.csgraph.minimum_spanning_tree(graph).tocoo()
