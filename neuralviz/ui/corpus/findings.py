@@ -16,6 +16,7 @@ from neuralviz.errors import Stopped
 from neuralviz.headlines import corpus as headlines
 from neuralviz.jobs.mapping import FindHeldGroups, FindPairs
 from neuralviz.maps.duplicates import (
+    MOST_TEXTS,
     RULES,
     KeptTexts,
     SimilarPairs,
@@ -111,13 +112,14 @@ def _open_duplicates() -> None:
 
 
 def has_duplicates(view: MapView) -> bool:
-    """Whether there are near-duplicates to list, or a link or a large corpus asks for them."""
-    pairs = _peek_pairs(view.corpus, view.maps[0].embedder)
-    return st.session_state.get(LIST) == DUPLICATES or (
-        bool(pairs.findings.any())
-        if pairs
-        else not _task(view.corpus, view.maps[0].embedder).is_quick
-    )
+    """Whether there are near-duplicates to list, or a button or a link to look for them."""
+    corpus, embedder = view.corpus, view.maps[0].embedder
+    if st.session_state.get(LIST) == DUPLICATES:
+        return True
+    pairs = _peek_pairs(corpus, embedder)
+    if pairs is None:
+        return not corpus.is_large and not _task(corpus, embedder).is_quick
+    return bool(pairs.findings.any())
 
 
 # --- looking for them ----------------------------------------------------------------------------
@@ -127,7 +129,8 @@ def search_findings(view: MapView) -> None:
     """Look for near-duplicates and held groups, where that is quick; then run the page again."""
     embedder, is_new = view.maps[0].embedder, False
     task = _task(view.corpus, embedder)
-    if _peek_pairs(view.corpus, embedder) is None and task.is_quick:
+    is_known = _peek_pairs(view.corpus, embedder) is not None
+    if not is_known and task.is_quick and not view.corpus.is_large:
         is_new = _find_pairs(view.corpus, task) is not None
     if _peek_held(view) is None:
         is_new |= _find_held(view) is not None
@@ -229,6 +232,9 @@ def _ask_pairs(
     pairs, task = _peek_pairs(corpus, embedder), _task(corpus, embedder)
     if pairs is not None:
         return pairs
+    if corpus.is_large:
+        st.caption(f"Near-duplicates are found among up to {MOST_TEXTS:,} texts.")
+        return None
     if is_first and task.is_quick:  # `search_findings` is at it
         st.caption("Looking for near-duplicates …")
         return None
