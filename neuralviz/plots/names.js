@@ -1,0 +1,14 @@
+// Of names on a map that overlap here, the first stays. In front of live_figure.js and map_page.js.
+
+function hideCrowdedNames(figure) {
+  if (!figure.layout?.annotations?.some(({ name }) => name)) return
+  const shown = []
+  for (const label of figure.querySelectorAll(".annotation")) {
+    const box = (label.querySelector(".annotation-text-g") ?? label).getBoundingClientRect()
+    const isCrowded = shown.some((other) =>
+      box.left < other.right && other.left < box.right &&
+      box.top < other.bottom && other.top < box.bottom)
+    label.style.visibility = isCrowded ? "hidden" : ""
+    if (!isCrowded) shown.push(box)
+  }
+}
