@@ -304,7 +304,7 @@ class OpenMap:
         return store.vectors.losses(self.embedder, store.keys(self.corpus.corpus))
 
 
-MARGIN = 0.07  # of the width of the middle points, on each side of what is seen at first
+MARGIN = 0.08  # of the width of the middle points, on each side of what is seen at first
 POINTS_A_BIN = 8  # on average
 FEWEST_BINS = 32  # along the longer side
 MOST_CORNERS = 2000  # of an area; larger areas are thinned out

@@ -52,13 +52,14 @@ _WIDE = 720  # px from which the legend is beside the points, and the title besi
 HOVERED_CHARACTERS = 60  # per line
 _FRAMES = {1: (860, 400), 2: (480, 300)}  # px, by how many maps are side by side
 _MOST_STRETCHED = 1.5  # scale of one axis in that of the other, where directions mean nothing
-_NAME_HEIGHT, _CHARACTER = 20, 9.5  # px
-_NAME_DISTANCES = (0, 24, 36, 52, 72, 96)  # px of a name from its cluster
-_NAME_ANGLES = np.arange(0, 2 * np.pi, np.pi / 8)
+_NAME_HEIGHT, _CHARACTER = 20, 8.6  # px
+_NAME_DISTANCES = (0, 20, 26, 34, 44, 56, 70, 86, 104)  # px of a name from its cluster
+_NAME_ANGLES = np.arange(0, 2 * np.pi, np.pi / 12)
+_SPARSE, _MOST_BELOW = 2000, 2  # points in view up to which a name lies on so few at most
 _COVERED = 3000  # px of distance that covering all points is worth
 _BIN = 4  # px, to count the points below a name
-_OUTSIDE = 10 * _COVERED  # px of distance that a name within the frame is worth
 _NAME_FONT = {"size": SMALL_FONT_SIZE, "shadow": "auto"}
+_TEXT_LUMINANCE = 0.2  # at most: 4.2 to 1 on white
 _NAME_SCALE = STAGE_NAME / SMALL_FONT_SIZE
 _SCALES = (0.9, 1, 1.3, 1.6)  # of other frames, in which names do not overlap, either
 DENSITY_BINS = 256  # maximum per side
@@ -413,8 +414,11 @@ def _name_labels(
             place_there, half_there = start + _NAME_OFFSETS / scale, half / scale
             shares.append(count_covered(place_there - half_there, place_there + half_there))
         costs = np.hypot(*_NAME_OFFSETS.T) + _COVERED * np.mean(shares, axis=0)
+        if len(within) <= _SPARSE:
+            costs[np.mean(shares, axis=0) * len(within) > _MOST_BELOW] = np.inf
         from_middle = np.abs(start + _NAME_OFFSETS - bounds / 2)
-        costs[(from_middle > frame.px / 2 - half).any(axis=1)] += _OUTSIDE
+        is_outside = (from_middle > frame.px / 2 - half).any(axis=1)
+        costs[is_outside & _NAME_OFFSETS.any(axis=1)] = np.inf
         for box in occupied:
             costs[box.overlaps(start, _NAME_OFFSETS, half)] = np.inf
         offset = _NAME_OFFSETS[costs.argmin()]
@@ -429,7 +433,15 @@ def _name_labels(
 def _tint(colours: Mapping[int, str], cluster: int) -> dict[str, Any]:
     if not colours:
         return {}
-    return {"font": {**_NAME_FONT, "color": colours.get(cluster, GREY)}}
+    return {"font": {"size": SMALL_FONT_SIZE, "color": darken(colours.get(cluster, GREY))}}
+
+
+def darken(colour: str) -> str:
+    """A colour ``#RRGGBB``, no lighter than can be read on a light page."""
+    shares = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    luminance = float(shares**2.2 @ [0.2126, 0.7152, 0.0722])
+    shares *= min(1, (_TEXT_LUMINANCE / luminance) ** (1 / 2.2)) if luminance else 1
+    return "#" + "".join(f"{round(255 * share):02X}" for share in shares.tolist())
 
 
 class _Box(NamedTuple):
@@ -910,11 +922,15 @@ def _map(page_map: PageMap, n_maps: int) -> dict[str, Any]:
                     _group(group)
                     for group in point_groups(colour, n, dimensions == 2, bool(page_map.axes))
                 ],
-                **({"tints": colour.looks} if colour.are_clusters else {}),
+                **({"tints": _page_tints(colour)} if colour.are_clusters else {}),
             }
             for colour in page_map.colours.values()
         ],
     }
+
+
+def _page_tints(colour: PointColour) -> dict[str, str]:
+    return {str(cluster): darken(tint) for cluster, tint in colour.looks.items()}
 
 
 def _group(group: PointGroup) -> dict[str, Any]:

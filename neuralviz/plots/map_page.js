@@ -59,7 +59,8 @@ function draw(map, place) {
   const names = layout.annotations ?? []
   layout.showlegend = !(tints && names.length) // coloured names say which cluster is which
   for (const name of tints ? names : []) {
-    name.font.color = name.arrowcolor = tints[name.name] ?? name.arrowcolor
+    name.font.color = name.arrowcolor = tints[name.name] ?? "#777B80"
+    name.font.shadow = "none"
   }
   Plotly.react(`map-${place}`, traces, layout, config)
 }
