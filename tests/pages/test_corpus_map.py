@@ -26,7 +26,15 @@ from neuralviz.store.embedding import embed_corpus
 from neuralviz.store.importing import import_vectors
 from neuralviz.ui.corpus.main import Saved, find_saved
 from neuralviz.ui.corpus.opened import _open_corpus, _open_map
-from tests.support.pages import count_figures, finish_run, last_run, page_at, press, read_page
+from tests.support.pages import (
+    count_figures,
+    find_labelled,
+    finish_run,
+    last_run,
+    page_at,
+    press,
+    read_page,
+)
 from tests.support.waiting import wait_until
 
 MEAN = embedder_spec("mean", defaults=FOR_CORPORA)
@@ -209,16 +217,16 @@ def test_words_select_and_colours_change(example: Corpus):
 
 
 def test_a_cluster_is_renamed_for_everybody(example: Corpus):
-    page = open_page(corpus=example.id, **{"corpus-list": "Clusters", "colour-a": "clusters"})
-    (kept,) = [k for k in KeptMaps(CorpusStore()).list_maps(example) if k.id in str(page)] or [None]
-    page.session_state["corpus-named"] = kept.id, 0
-    page.run()
-    (box,) = (box for box in page.text_input if box.label == "Name of cluster 1")
+    address = {"corpus": example.id, "corpus-list": "Clusters", "colour-a": "clusters"}
+    page = open_page(**address)
+    kept = find_saved(example, MapChoice(MEAN, ProjectionSettings())).map
+    page.session_state["corpus-named"] = kept.id, 0  # as a click on its name leaves it
+    box = find_labelled(page.run(), "Name of cluster 1")
     box.set_value("Stars & <b>skies").run()
     assert not page.exception
-    assert "the largest are *Stars & \\<b\\>skies*" in read_page(
-        open_page(corpus=example.id, **{"colour-a": "clusters"})
-    )
+    assert "the largest are *Stars & <b>skies* (" in read_page(open_page(**address))
+    find_labelled(page, "Name of cluster 1").set_value("").run()
+    assert f"the largest are *{kept.cluster_names[0]}* (" in read_page(page)
 
 
 def place(page: AppTest, sentence: str) -> list:
