@@ -9,7 +9,7 @@ import numpy as np
 
 from neuralviz.headlines import Measured, predict_labels, rank_hits, write_values
 from neuralviz.maps.shares import wilson_interval
-from neuralviz.words import joined, many, percent
+from neuralviz.words import counted, joined, many, percent
 
 ALIKE = 0.5  # share of the neighbours in common from which two methods are said to agree
 REAL = 0.5  # share of the nearest texts that a label needs for a sentence to be near it
@@ -44,7 +44,7 @@ def describe_agreement(methods: Sequence[str], share: float, k: int, texts: str)
 
 def describe_unmade(corpus: str, n_texts: int, methods: str) -> str:
     """What is to be seen before there is a map; names are markdown."""
-    return f"**{corpus}**: {many(n_texts, 'text')}, of which there is no map by **{methods}** yet."
+    return f"There is no map of **{corpus}** ({many(n_texts, 'text')}) by {methods} yet."
 
 
 def describe_clusters(method: str, names: Sequence[str], sizes: Sequence[int], n_texts: int) -> str:
@@ -81,18 +81,19 @@ def describe_trend(
     if not trends:
         return ""
     written = write_values([correlation for _, correlation in trends], is_share=False)
-    by_method = joined(
-        [f"**{v}** by **{method}**" for v, (method, _) in zip(written, trends, strict=True)]
+    by_method = ", ".join(
+        f"**{value}** by **{method}**" for value, (method, _) in zip(written, trends, strict=True)
     )
+    near = "nearest text" if k == 1 else f"{counted(k)} nearest texts"
     sentence = (
-        f"Near texts have similar values of **{name}**: the rank correlation of a text's value and "
-        f"the mean of its {many(k, 'nearest text')} is {by_method} ({many(n_texts, 'text')})."
+        f"Near texts have similar values of **{name}** (rank correlation with the mean of the "
+        f"{near}: {by_method}; {many(n_texts, 'text')})."
     )
     if ends:
         (high, most), (low, least) = ends
         sentence += (
-            f" By {trends[0][0]}, its mean is {extremes[0]} in *{high}* ({most}) and "
-            f"{extremes[1]} in *{low}* ({least})."
+            f" By {trends[0][0]}, the mean is {extremes[0]} in *{high}* ({most}) and {extremes[1]} "
+            f"in *{low}* ({least})."
         )
     return sentence
 
@@ -136,4 +137,6 @@ def describe_landing(
     if near:
         return f"“{sentence}” lands near {joined(near)}."
     texts = [f"“{text}” by **{method}**" for text, method in zip(nearest, methods, strict=True)]
+    if len(set(nearest)) == 1:
+        texts = [f"“{nearest[0]}”"]
     return f"The text nearest to “{sentence}” is {joined(texts)}." if texts else ""

@@ -126,7 +126,7 @@ def test_a_map_is_made_when_asked_for_and_found_again(kept: CorpusStore, bundled
     corpus = kept.add("mine", ReadTexts(TEXTS))
     page = open_page(**{"map-a-reducer": "PCA"})
     assert "mean: 18 different texts" in read_page(page)
-    assert "**mine**: 18 texts, of which there is no map by **mean** yet." in read_page(page)
+    assert "There is no map of **mine** (18 texts) by **mean** yet." in read_page(page)
     press(page, "Make the map by mean")
     assert not list_making(finish_run(page, "corpus-maps", 120).run())
     assert count_figures(page)

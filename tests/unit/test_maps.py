@@ -17,7 +17,8 @@ from neuralviz.maps.kept import KeptMap, KeptMaps, corpus_table
 from neuralviz.maps.mapping import Placer, make_map
 from neuralviz.maps.opened import OpenCorpus, OpenMap
 from neuralviz.maps.projection import Projection, ProjectionSettings, project
-from neuralviz.plots.corpus_map import CLUSTERS, colour_points, page_of_maps
+from neuralviz.plots.corpus_map import CLUSTERS, PageMap, colour_points, map_page
+from neuralviz.plots.report import About
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.embedding import embed_corpus
@@ -25,7 +26,6 @@ from neuralviz.store.vectors import KeptEmbedder
 from tests.support.embedders import HashEmbedder
 
 PCA = ProjectionSettings("pca", 3)
-ROWS = np.arange(41)
 TEXTS = tuple(f"{'river boat' if number % 2 else 'bread oven'} {number}" for number in range(40))
 
 
@@ -72,8 +72,11 @@ def test_clusters_keep_the_names_that_people_give_them(store: CorpusStore):
     table = corpus_table(store, corpus, None, renamed)
     numbers = np.array(table["cluster"].to_pylist())
     assert set(np.array(table["cluster_name"].to_pylist())[numbers == 2]) == {name}
-    page = page_of_maps([open_map], [{"Clusters": colour_points(open_map, CLUSTERS)}], ROWS)
-    assert page.count("Loaves \\u0026 \\u003cb\\u003erolls") > 1
+    colours = {"Clusters": colour_points(open_map, CLUSTERS)}
+    shown = PageMap("map", open_map.coordinates, colours, open_map.named_clusters)
+    page = map_page([shown], store.texts(corpus), About("c", {}))
+    assert "2 Loaves & <b>rolls" not in page
+    assert "2 Loaves" in page
     kept_maps.rename_cluster(corpus, renamed, 1, " ")
     assert kept_maps.by_id(corpus, kept.id).cluster_names == by_words
     kept_maps.delete(kept)

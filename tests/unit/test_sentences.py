@@ -189,7 +189,7 @@ def corpora() -> Iterator[tuple[str, str]]:
     yield "no better than guessing", labelled(["mean", "cls"], 0.25, 0.1)
     yield "agree", corpus.describe_agreement(["mean", "cls"], 0.62, 10, "480 texts")
     yield "differ", corpus.describe_agreement(["mean", "cls"], 0.31, 1, "480 texts")
-    yield "no map", corpus.describe_unmade("tickets", 300, "mean and neural")
+    yield "no map", corpus.describe_unmade("tickets", 300, "**mean** and **neural**")
     sizes = [30, 20, 9, 8, 5]
     yield "clusters", corpus.describe_clusters("mean", ["train delay", "money"], sizes[:2], 80)
     names = ["train delay", "", "rain", "bread", "choir"]
@@ -203,6 +203,8 @@ def corpora() -> Iterator[tuple[str, str]]:
     yield "hardly a label", corpus.describe_landing("A dog.", methods[:2], few, "topic", texts[:2])
     tied = [["a", "b", "a", "b"], ["b", "a", "a", "b", ""], ["b", "a", "a", ""]]
     yield "a tie of labels", corpus.describe_landing("A dog.", methods, tied, "topic", texts)
+    alike = ["A cat.", "A cat."]
+    yield "the same text", corpus.describe_landing("A dog.", methods[:2], few, "topic", alike)
     ends = [("crash window", "4.8"), ("thanks", "1.2")]
     yield "numbers", corpus.describe_trend("rating", [("mean", 0.62)], ends, 300, 10)
     both = [("mean", 0.62), ("cls", 0.4)]

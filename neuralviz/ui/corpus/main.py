@@ -143,7 +143,7 @@ def _show_corpus(corpus: Corpus) -> None:
     with ExitStack() as stage:
         if not maps:  # on the stage, too, something is seen before there is one
             methods = labels_by_spec(choice.spec for choice in saved).values()
-            joined_names = join_names(list(map(plain, methods)))
+            joined_names = join_names([f"**{plain(method)}**" for method in methods])
             headline = describe_unmade(plain(corpus.name), corpus.n_texts, joined_names)
             stage.enter_context(slide("making", headline))
         make_missing(corpus, saved, is_new=is_new)
