@@ -84,16 +84,16 @@ def describe_trend(
     by_method = ", ".join(
         f"**{value}** by **{method}**" for value, (method, _) in zip(written, trends, strict=True)
     )
-    near = "nearest text" if k == 1 else f"{counted(k)} nearest texts"
+    near = "nearest text" if k == 1 else f"mean of the {counted(k)} nearest texts"
     sentence = (
-        f"Near texts have similar values of **{name}** (rank correlation with the mean of the "
+        f"Near texts have similar values of **{name}** (rank correlation with the "
         f"{near}: {by_method}; {many(n_texts, 'text')})."
     )
     if ends:
         (high, most), (low, least) = ends
         sentence += (
-            f" By {trends[0][0]}, the mean is {extremes[0]} in *{high}* ({most}) and {extremes[1]} "
-            f"in *{low}* ({least})."
+            f" By {trends[0][0]}, they are {extremes[0]} in *{high}* ({most} on average) and "
+            f"{extremes[1]} in *{low}* ({least})."
         )
     return sentence
 

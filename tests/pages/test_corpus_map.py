@@ -203,7 +203,7 @@ def test_words_select_and_colours_change(example: Corpus):
     assert "predict the form correctly for" in said["form"]
     assert re.search(r"texts form \d+ clusters: the largest are \*\w+ \w+\* \(", said["Clusters"])
     assert re.search(
-        r"similar values of \*\*words\*\*.* its mean is highest in \*", said["words (number)"]
+        r"similar values of \*\*words\*\*.* they are highest in \*", said["words (number)"]
     )
     search(page, "telescope")
     search(page, "no such words")
