@@ -68,9 +68,9 @@ class Nouns:
 
     def share(self, word: str) -> float:
         """How likely the word is a noun, 0 … 1."""
-        for_noun, against = _guess(word)
+        for_noun, no_noun = _guess(word)
         for_noun += self._for[word]
-        return for_noun / (for_noun + against + self._against[word])
+        return for_noun / (for_noun + no_noun + self._against[word])
 
 
 def _guess(word: str) -> tuple[float, float]:

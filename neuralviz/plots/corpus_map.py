@@ -102,7 +102,7 @@ def map_figure(
     uirevision: str | None = None,  # zoom is kept while it stays the same
     density: Density | None = None,  # of all points, where only some are given
     home: Window | None = None,  # seen at first; all if None
-    seen: Window | None = None,  # now, where names are placed; ``home`` if None
+    window: Window | None = None,  # now, where names are placed; ``home`` if None
     n_maps: int = 1,  # side by side
 ) -> go.Figure:
     """A map of a corpus: points with their row numbers as ``customdata``."""
@@ -122,7 +122,7 @@ def map_figure(
     for group in point_groups(colour, len(rows), flat, bool(axes)):
         traces += _traces(group, points, rows, texts, chosen)
     figure = draw(traces, escape(shorten(title, TITLE_CHARACTERS)), uirevision=uirevision)
-    frame = _frame(whole, home, seen, n_maps, is_stretched=not axes) if flat and n else None
+    frame = _frame(whole, home, window, n_maps, is_stretched=not axes) if flat and n else None
     _add_marks(figure, standout, points[rows == standout.highlighted], drawn, frame, colour)
     _lay_out(figure, colour, axes, frame, home)
     if density is not None:
@@ -357,13 +357,13 @@ class _Frame(NamedTuple):
 def _frame(
     whole: np.ndarray,  # [point, 2] points between which all of the map lies
     home: Window | None,
-    seen: Window | None,
+    window: Window | None,
     n_maps: int,
     *,
     is_stretched: bool,  # to fill the frame
 ) -> _Frame:
     px = np.array(_FRAMES[n_maps], dtype=float)
-    (_, at_home), (low, size) = _bound(whole, home), _bound(whole, seen or home)
+    (_, at_home), (low, size) = _bound(whole, home), _bound(whole, window or home)
     fill = (px[1] / at_home[1]) / (px[0] / at_home[0]) if is_stretched else 1.0
     scales = np.array([1.0, np.clip(fill, 1 / _MOST_STRETCHED, _MOST_STRETCHED)])
     return _Frame(low, size, scales * (px / (size * scales)).min(), px)
@@ -402,25 +402,21 @@ def _name_labels(
     bounds = frame.size * frame.per_unit
     within = frame.locate(drawn)
     within = within[((within >= 0) & (within <= bounds)).all(axis=1)]
-    count_covered = _count_below(within, bounds)
+    count_below = _count_below(within, bounds)
     occupied = [box for label in obstacles for box in _occupied_boxes(label, frame)]
     labels = []
     in_view = ((starts >= 0) & (starts <= bounds)).all(axis=1)
     for cluster in np.flatnonzero(in_view)[:MOST_NAMED].tolist():
         name, start = written[cluster], starts[cluster]
         half = np.array([len(name) * _CHARACTER, _NAME_HEIGHT]) / 2
-        shares = []  # of the points below the name, in frames of other sizes
-        for scale in _SCALES:
-            place_there, half_there = start + _NAME_OFFSETS / scale, half / scale
-            shares.append(count_covered(place_there - half_there, place_there + half_there))
-        costs = np.hypot(*_NAME_OFFSETS.T) + _COVERED * np.mean(shares, axis=0)
+        n_below = count_below(start, half)
+        costs = np.hypot(*_NAME_OFFSETS.T) + _COVERED * n_below / max(len(within), 1)
         if len(within) <= _SPARSE:
-            costs[np.mean(shares, axis=0) * len(within) > _MOST_BELOW] = np.inf
+            costs[n_below > _MOST_BELOW] = np.inf
         from_middle = np.abs(start + _NAME_OFFSETS - bounds / 2)
         is_outside = (from_middle > frame.px / 2 - half).any(axis=1)
         costs[is_outside & _NAME_OFFSETS.any(axis=1)] = np.inf
-        for box in occupied:
-            costs[box.overlaps(start, _NAME_OFFSETS, half)] = np.inf
+        costs[_overlap(occupied, start, half)] = np.inf
         offset = _NAME_OFFSETS[costs.argmin()]
         if np.isfinite(costs.min()):
             occupied.append(_Box(start, offset, half))
@@ -451,10 +447,15 @@ class _Box(NamedTuple):
     offset: np.ndarray  # of its centre from there, in any frame
     half: np.ndarray  # of its width and height
 
-    def overlaps(self, start: np.ndarray, offsets: np.ndarray, half: np.ndarray) -> np.ndarray:
-        """[offset] whether another text with one of ``offsets`` from its point lies on it."""
-        starts, gaps, room = start - self.start, offsets - self.offset, half + self.half
-        return np.any([(np.abs(s * starts + gaps) < room).all(axis=1) for s in _SCALES], axis=0)
+
+def _overlap(boxes: Sequence[_Box], start: np.ndarray, half: np.ndarray) -> np.ndarray:
+    """[offset] whether another text with one of `_NAME_OFFSETS` from its point lies on a box."""
+    if not boxes:
+        return np.zeros(len(_NAME_OFFSETS), dtype=bool)
+    starts, offsets, halves = map(np.array, zip(*boxes, strict=True))
+    apart = np.array(_SCALES)[:, None, None] * (start - starts)  # [scale, box, 2]
+    gaps = np.abs(apart[:, :, None] + _NAME_OFFSETS - offsets[:, None])
+    return (gaps < (half + halves)[:, None]).all(axis=-1).any(axis=(0, 1))
 
 
 _NAME_OFFSETS = np.array(
@@ -478,16 +479,23 @@ def _line_to(offset: np.ndarray, colour: str) -> dict[str, Any]:
 def _count_below(
     places: np.ndarray, size: np.ndarray
 ) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    """A function of [box, 2] corners: the share of [point, 2] places in each box."""
+    """A function of a name's point and half its size, in px: [offset] the points below the name.
+
+    It is the mean over frames of several sizes; ``places`` are [point, 2] px within ``size``.
+    """
     n_bins = (size // _BIN).astype(int) + 1
     bins = np.zeros(n_bins + 1)
-    np.add.at(bins, tuple((places // _BIN).astype(int).T + 1), 1 / max(len(places), 1))
+    np.add.at(bins, tuple((places // _BIN).astype(int).T + 1), 1)
     sums = bins.cumsum(axis=0).cumsum(axis=1)
+    scales = np.array(_SCALES)[:, None, None]
 
-    def count(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        left, bottom = np.clip(low // _BIN, 0, n_bins).astype(int).T
-        right, top = np.clip(high // _BIN + 1, 0, n_bins).astype(int).T
-        return sums[right, top] - sums[left, top] - sums[right, bottom] + sums[left, bottom]
+    def count(start: np.ndarray, half: np.ndarray) -> np.ndarray:
+        middles = start + _NAME_OFFSETS / scales  # [scale, offset, 2]
+        low, high = middles - half / scales, middles + half / scales
+        left, bottom = np.moveaxis(np.clip(low // _BIN, 0, n_bins).astype(int), -1, 0)
+        right, top = np.moveaxis(np.clip(high // _BIN + 1, 0, n_bins).astype(int), -1, 0)
+        n = sums[right, top] - sums[left, top] - sums[right, bottom] + sums[left, bottom]
+        return n.mean(axis=0)
 
     return count
 

@@ -240,7 +240,7 @@ def test_closer_up_more_clusters_are_named() -> None:
     near: set[str] = set()
     for window in (Window(-10, 0, -7, 0), Window(-10, 0, 0, 7), Window(0, 10, -7, 0),
                    Window(0, 10, 0, 7)):  # fmt: skip
-        labels = draw_names(TIGHT_NAMES, CLOUD, home=HOME, seen=window, n_maps=2)
+        labels = draw_names(TIGHT_NAMES, CLOUD, home=HOME, window=window, n_maps=2)
         assert all(window.left <= label.x <= window.right for label in labels.values())
         near |= set(labels)
     assert len(far) < len(near) >= 25

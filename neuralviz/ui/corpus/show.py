@@ -183,7 +183,7 @@ def _draw(view: MapView, open_map: OpenMap, colour: PointColour, rows: np.ndarra
         uirevision=open_map.kept.id,
         density=None if part is None else part.density,
         home=open_map.home,
-        seen=_find_window(open_map),
+        window=_find_window(open_map),
         n_maps=len(view.maps),
     )
     return _Drawing(figure, view.filter_rows(rows), part)
