@@ -24,18 +24,19 @@ _BEFORE_OTHERS = frozenset(
 _VERBS = """accept arrive ask become begin believe bring build buy call change click close
     come consider continue do fail feel find get give go happen have help hold hope
     include keep know lack leave let like live look lose love make mean meet move need
-    offer open pay provide put read receive refuse reject remain return run say see seem
-    send set show shut solve start stay stop take talk tell think try turn use wait want
-    watch work write""".split()
+    offer open owe pay provide put read receive refuse reject remain return run say see
+    seem send set show shut solve start stay stop take talk tell think try turn use wait
+    want watch work write""".split()
 _IRREGULAR = """ate became been began begun bought brought came did does done felt found
     gave given goes gone got gotten had has held kept knew known led left lost made meant
     met paid ran said sat saw seen sent shown shut stood taken taught thought threw told
     took went were woke won wore wrote written""".split()
-_OTHERS = """abroad again ago already away back bad best better big billion black blue
-    cold dear early easy empty false fast free full good great green half hard hello high
-    hot hundred large late left long low main many million much new next now old only open
-    past please real red right same second short slow small soon strong sure thousand
-    today tomorrow true two well whole wrong yesterday young""".split()
+_OTHERS = """abroad again ago ah already away back bad best better big billion black blue
+    cold dear early easy empty false fast free full good great green half hard hello hey
+    hi high hot hundred large late left long lot lots low main many million mr mrs much
+    new next now oh ok okay old only open past please real red right same second short sir
+    slow small soon strong sure thousand today tomorrow true two well whole wrong yes
+    yesterday young""".split()
 _VERB_ENDINGS = ("", "s", "es", "ed", "d", "ing")
 _COMMON = frozenset(
     [
