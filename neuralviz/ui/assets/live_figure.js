@@ -168,7 +168,8 @@ function layoutFor(node) {
 function draw(Plotly, node) {
   if (node.revision !== node.spec.layout.uirevision) { // another figure has a zoom of its own
     node.revision = node.spec.layout.uirevision
-    node.begins = node.told = node.spec.window
+    node.begins = node.spec.window
+    node.told = undefined
   }
   node.config ??= configuration(Plotly, node)
   node.stageHeight = Number(node.dataset.stageHeight ?? 0)
@@ -338,6 +339,7 @@ async function redraw(Plotly, node) {
     node.redrawn = false
   }
   if (!node.observer) listen(Plotly, node)
+  if (node.told === undefined) node.told = windowOf(node)
   hideCrowdedNames(node)
   // However fast the data move, half of the time is left to the rest of the page.
   await new Promise((resume) => setTimeout(resume, performance.now() - start))
