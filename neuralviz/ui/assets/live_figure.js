@@ -215,8 +215,8 @@ function tellWindow(node) {
     return
   }
   const sides = windowOf(node)
-  if (JSON.stringify(sides) === JSON.stringify(node.told)) return
-  node.told = sides
+  if (JSON.stringify(sides ?? "all") === JSON.stringify(node.told)) return
+  node.told = sides ?? "all"
   node.send("window", { of: node.revision, sides })
 }
 
@@ -339,7 +339,7 @@ async function redraw(Plotly, node) {
     node.redrawn = false
   }
   if (!node.observer) listen(Plotly, node)
-  if (node.told === undefined) node.told = windowOf(node)
+  if (node.spec.windows) node.told ??= windowOf(node) ?? "all"
   hideCrowdedNames(node)
   // However fast the data move, half of the time is left to the rest of the page.
   await new Promise((resume) => setTimeout(resume, performance.now() - start))

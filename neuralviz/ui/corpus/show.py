@@ -53,7 +53,7 @@ from neuralviz.ui.page import plain, show_error, show_headline, slide
 from neuralviz.words import many, percent
 
 MOST_SENT = 5_000  # texts of a corpus; the points of a larger one reach the browser without texts
-HEIGHTS = {1: 560, 2: 460}  # px, by how many maps there are
+HEIGHTS = {1: 560, 2: 500}  # px, by how many maps there are
 NAMED = "corpus-named"  # session state: the map and the cluster that may be renamed
 WINDOWS = "corpus-windows"  # session state: the visible part, by the id of the map
 MOST_BESIDE = 2000  # selected texts; a larger selection is drawn only within the sample
