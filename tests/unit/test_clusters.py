@@ -141,6 +141,18 @@ def test_nouns_name_a_cluster_before_verbs_and_adjectives_and_no_word_twice():
     assert names == ("bounce error", "scanner file", "invoice refund")
 
 
+def test_texts_in_clusters_by_accident_give_these_no_name():
+    draw = np.random.default_rng(0)
+    own_words = ["printer", "invoice", "folder", "mailbox", "account", "phone"]
+    near_duplicates = [
+        f"The message to customer {i} about the {draw.choice(own_words)} was not delivered."
+        for i in range(300)
+    ]
+    for _ in range(5):
+        by_accident = Clusters(draw.permutation(np.arange(300) % 12).astype(np.int32), 12)
+        assert sum(map(bool, name_clusters(near_duplicates, by_accident))) <= 1
+
+
 def test_names_of_two_words_are_told_apart_by_a_third():
     words = [("mail", "error", "bounce"), ("mail", "error", "login"), (), ("mail",), ("mail",)]
     assert cluster_names(words) == ("mail error", "mail error login", UNNAMED, "mail", "mail")

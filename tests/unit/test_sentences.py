@@ -474,6 +474,17 @@ def test_permuted_labels_and_scores_decide_nothing() -> None:
     assert decided <= 2  # one in twenty is what a 95% interval allows
 
 
+def test_words_at_random_places_are_in_no_cluster_more_than_elsewhere() -> None:
+    for seed in range(200):
+        draw = np.random.default_rng(seed)
+        labels = draw.choice(6, 300, p=[0.6, 0.2, 0.1, 0.05, 0.03, 0.02])
+        found = draw.permutation(300) < draw.integers(1, 40)
+        counts = [(f"c{i}", int((labels[found] == i).sum()), int((labels == i).sum()))
+                  for i in range(6)]  # fmt: skip
+        sentence = corpus.describe_matches("“ice”", int(found.sum()), 300, counts)
+        assert "cluster" not in sentence
+
+
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_lead_is_decided_where_its_interval_is_apart_from_0(sign: int) -> None:
     first, second = right(0.75, 0.5)
