@@ -9,7 +9,7 @@ import numpy as np
 
 from neuralviz.headlines import Measured, predict_labels, rank_hits, write_values
 from neuralviz.maps.shares import wilson_interval
-from neuralviz.words import counted, joined, many, percent
+from neuralviz.words import counted, joined, many, number, percent
 
 ALIKE = 0.5  # share of the neighbours in common from which two methods are said to agree
 REAL = 0.5  # share of the nearest texts that a label needs for a sentence to be near it
@@ -140,3 +140,53 @@ def describe_landing(
     if len(set(nearest)) == 1:
         texts = [f"“{nearest[0]}”"]
     return f"The text nearest to “{sentence}” is {joined(texts)}." if texts else ""
+
+
+def describe_duplicates(n_similar: int, n_texts: int) -> str:
+    """How many texts have a near-duplicate, without a full stop; empty where none has."""
+    verb = "has" if n_similar == 1 else "have"
+    return f"**{n_similar:,} of {many(n_texts, 'text')}** {verb} a near-duplicate" * bool(n_similar)
+
+
+def describe_groups(
+    method: str, threshold: float, n_similar: int, sizes: Sequence[int], n_texts: int, rule: str
+) -> str:
+    """What remains of near-duplicates; ``sizes`` are those of groups, of which one text is kept."""
+    reaching = f"a cosine similarity of {threshold:.3f} or more"
+    if not n_similar:
+        return f"By **{method}**, no two texts have {reaching}."
+    groups = "the group" if len(sizes) == 1 else f"each of {len(sizes):,} groups"
+    n_remaining = n_texts - sum(sizes) + len(sizes)
+    return (
+        f"By **{method}**, {describe_duplicates(n_similar, n_texts)} ({reaching}). With the {rule} "
+        f"text of {groups} kept, **{n_remaining:,}** remain."
+    )
+
+
+def describe_held_group(
+    methods: Sequence[str],  # markdown: the one that holds the group together, and the other
+    n_texts: int,
+    within: Sequence[float],  # mean cosine of the group's pairs, by method
+    overall: Sequence[float],  # that of all pairs
+    phrase: str = "",  # markdown, as are the words
+    words: Sequence[str] = (),
+    lengths: tuple[int, int] | None = None,  # median words, in the group and outside
+) -> str:
+    """A group that one method holds together and the other does not, and what its texts share."""
+    cosines = [
+        f"{number(mean, '.2f')}, all pairs {number(mean_of_all, '.2f')}"
+        for mean, mean_of_all in zip(within, overall, strict=True)
+    ]
+    shared = []
+    if phrase:
+        shared.append(f"share the phrase “{phrase}”")
+    elif words:
+        noun = "word" if len(words) == 1 else "words"
+        shared.append(f"share the {noun} {joined([f'“{word}”' for word in words])}")
+    if lengths:
+        kind = "longer" if lengths[0] > lengths[1] else "shorter"
+        shared.append(f"are {kind} (median {lengths[0]:,} words, the others {lengths[1]:,})")
+    return (
+        f"**{methods[0]}** holds **{many(n_texts, 'text')}** together (mean cosine {cosines[0]}) "
+        f"that **{methods[1]}** does not ({cosines[1]}): they {joined(shared)}."
+    )

@@ -63,7 +63,7 @@ def _is_decided(
         by_chance.append(correlate(draw.permutation(values)))
         if by_chance[-1] >= observed:
             return False
-    return observed >= np.mean(by_chance) + DEVIATIONS * np.std(by_chance)
+    return bool(observed >= np.mean(by_chance) + DEVIATIONS * np.std(by_chance))
 
 
 def correlate_ranks(x: np.ndarray, y: np.ndarray) -> float:

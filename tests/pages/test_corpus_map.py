@@ -341,3 +341,56 @@ def test_imported_vectors_are_the_first_map_of_their_corpus_and_have_no_model(
     assert not page.exception
     assert not page.warning
     assert page.selectbox(key="map-a").value == "mean"  # another corpus's file is not asked for
+
+
+def import_map(store: CorpusStore, corpus: Corpus, name: str, vectors: np.ndarray) -> None:
+    read = ReadVectors(f"{name}.npy", vectors.astype(np.float32))
+    make_map(store, corpus, import_vectors(store, corpus, read).kept, PCA)
+
+
+def test_duplicates_and_a_group_of_one_method_are_linked_judged_and_brought_back(
+    kept: CorpusStore,
+) -> None:
+    """Of 60 texts two are edits, and 12 of five kinds have a phrase that one method goes by."""
+    draw = np.random.default_rng(0)
+    kinds = np.arange(60) % 5
+    words = [" ".join(draw.choice(list("bcdfghkl"), 9)) for _ in range(60)]
+    texts = [f"{word} of kind {kind}" for word, kind in zip(words, kinds, strict=True)]
+    texts[:12] = [f"Please do *not* reply to this: {text}" for text in texts[:12]]
+    texts[40], texts[50] = f"{texts[30]} too", f"{texts[30]} as well"
+    corpus = kept.add("mine", ReadTexts(tuple(texts)))
+    by_kind = np.eye(5)[kinds] + 0.2 * draw.normal(size=(60, 5))
+    by_kind[[40, 50]] = by_kind[30] + 0.001 * draw.normal(size=(2, 5))
+    by_phrase = np.hstack([by_kind, np.zeros((60, 1))])
+    by_phrase[:12] = 0.2 * by_phrase[:12] + 3 * np.eye(6)[5]
+    import_map(kept, corpus, "kind", by_kind)
+    import_map(kept, corpus, "phrase", by_phrase)
+    maps = {"map-a": "file: kind.npy", "map-b": "file: phrase.npy"}
+    maps |= {"map-a-reducer": "PCA", "map-b-reducer": "PCA"}
+    page = open_page(**maps)
+    for kind in ("corpus-held", next(k[:-5] for k in page.session_state if "pairs" in k)):
+        finish_run(page, kind)
+    held = "file: phrase.npy holds 12 texts together"
+    assert held in read_page(page).replace("*", "")
+    assert "share the phrase “Please do not reply to this”" in read_page(page).replace("*", "")
+    page.button(key="corpus-held-1").click().run()
+    chosen = page.session_state["corpus-selected"]
+    assert chosen.rows().tolist() == list(range(12))
+    press(page, "**3 of 60 texts** have a near-duplicate")
+    assert "By file: kind.npy, 3 of 60 texts" in read_page(page).replace("*", "")
+    pairs, groups, group = (table.value for table in page.dataframe)
+    assert pairs["reaches it"].tolist()[:3] == ["yes", "yes", "no"]
+    assert pairs["difference"][0] in ("– → too", "– → as well", "too → as well")
+    assert groups["texts"].tolist() == [3]
+    assert group["text"][0] == texts[50]  # the longest
+    link = open_page(
+        **maps, **{"corpus-list": "Near-duplicates", "kept-" + corpus.id[:4]: "31,x,99"}
+    )
+    assert link.dataframe[2].value["text"][0] == texts[30]
+    link.slider[0].set_value(1.0).run()
+    assert "no two texts have a cosine similarity of 1.000" in read_page(link)
+    link.selectbox(key="duplicates-method").set_value("file: phrase.npy").run()
+    assert not link.exception
+    assert link.slider[0].value < 1  # each method has a threshold of its own
+    other = open_page(**maps, **{"duplicates-method": "nonsense", "corpus-list": "Near-duplicates"})
+    assert other.selectbox(key="duplicates-method").value == "file: kind.npy"

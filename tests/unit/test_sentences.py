@@ -218,6 +218,19 @@ def corpora() -> Iterator[tuple[str, str]]:
     yield "words of a large cluster", corpus.describe_matches("“ice”", 5, 300, [("rain", 5, 290)])
     yield "one text found", corpus.describe_matches("“ice”", 1, 300, [("rain", 1, 14)])
     yield "no text found", corpus.describe_matches("“ice”", 0, 300, of)
+    yield "near-duplicates", corpus.describe_duplicates(32, 300)
+    yield "no near-duplicates", corpus.describe_duplicates(0, 300)
+    kept = ("mean", 0.93, 32, [3, 2, 2], 300, "longest")
+    yield "groups of near-duplicates", corpus.describe_groups(*kept)
+    yield "one group", corpus.describe_groups("mean", 0.93, 2, [2], 300, "first")
+    yield "no groups", corpus.describe_groups("mean", 1.0, 0, [], 300, "longest")
+    held = (["neural", "mean"], 20, (0.8, 0.24), (0.31, -0.004))
+    yield (
+        "held together, a phrase",
+        corpus.describe_held_group(*held, "please do not reply", ["do"]),
+    )
+    yield "held together, words", corpus.describe_held_group(*held, "", ["a", "b"], (97, 14))
+    yield "held together, short texts", corpus.describe_held_group(*held, lengths=(4, 14))
 
 
 def ranked(method: str, *products: float) -> Similarity:

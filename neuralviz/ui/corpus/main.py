@@ -57,6 +57,13 @@ from neuralviz.ui.choices import (
     pick_corpus,
 )
 from neuralviz.ui.corpus.answers import describe_view
+from neuralviz.ui.corpus.findings import (
+    DUPLICATES,
+    has_duplicates,
+    search_findings,
+    show_duplicates,
+    show_findings,
+)
 from neuralviz.ui.corpus.opened import open_maps
 from neuralviz.ui.corpus.search import (
     MapView,
@@ -89,7 +96,7 @@ from neuralviz.ui.limits import (
     n_within_limits,
 )
 from neuralviz.ui.pace import WARMING
-from neuralviz.ui.page import RUN, plain, show_error, show_headline, show_on_stage, slide
+from neuralviz.ui.page import RUN, plain, show_error, show_on_stage, slide
 from neuralviz.ui.runs import RunSentences, SessionRuns, is_of_others, show_run_panel
 from neuralviz.words import many
 
@@ -172,15 +179,17 @@ def _explore(maps: Sequence[OpenMap], colours: Sequence[str]) -> None:
         with map_area:
             view = replace(view, placed=place_sentence(maps))
         with headline_area:
-            show_headline(describe_view(view), key="maps")
+            show_findings(view, describe_view(view))
         accuracy_area = st.container()
-        show_lists(view)  # before the maps: a text can be read while they are drawn
+        findings = {DUPLICATES: show_duplicates} if has_duplicates(view) else {}
+        show_lists(view, findings)  # before the maps: a text can be read while they are drawn
         with map_area:
             show_maps(view)
         with accuracy_area:
             search_samples(maps)
             show_accuracy(view)
         write_chosen_text(view)
+        search_findings(view)
     except NeuralvizError as error:  # for example, deleted in another window
         show_error(error)
 

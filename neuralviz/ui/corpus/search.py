@@ -292,7 +292,7 @@ def _choose_range(corpus: OpenCorpus, name: str, key: str) -> tuple[Any, Any] | 
 # --- work in the background: a sentence's place, neighbours --------------------------------------
 
 
-def _show_work(runs: SessionRuns, run: Run[R], doing: str, patience: float = PATIENCE) -> R | None:
+def show_work(runs: SessionRuns, run: Run[R], doing: str, patience: float = PATIENCE) -> R | None:
     """The panel of a run whose result, which is returned, is shown elsewhere on the page."""
     sentences = RunSentences(doing, stopped="", done="")
     show_run_panel(runs, run, lambda _result, _live: None, sentences=sentences, patience=patience)
@@ -321,7 +321,7 @@ def place_sentence(maps: Sequence[OpenMap]) -> dict[str, PlacedSentence]:
             if not st.button("Load the model", key=f"corpus-load-{map_id}"):
                 continue
         doing = f"Placing the sentence on the map by {open_map.label} …"
-        if (placed := _show_work(runs, runs.start(task), doing)) is not None:
+        if (placed := show_work(runs, runs.start(task), doing)) is not None:
             placements[map_id] = placed
     return placements
 
@@ -339,7 +339,7 @@ def search_samples(maps: Sequence[OpenMap]) -> None:
         runs = SessionRuns(f"corpus-sampling-{open_map.kept.id}")
         task = FindNeighbours(open_map.corpus.corpus.id, open_map.kept.id, K)
         doing = f"Finding the neighbours of {many(SAMPLED, 'text')} by {open_map.label} …"
-        found = _show_work(runs, runs.start(task), doing, patience=0.05)
+        found = show_work(runs, runs.start(task), doing, patience=0.05)
         if found is not None:
             open_map.sample(found)
     if any(open_map.sample() is not None for open_map in missing):
@@ -361,5 +361,5 @@ def find_neighbours(open_map: OpenMap, row: int) -> Neighbours | None:
             return None
         run = runs.start(task)
     doing = f"Finding the neighbours by {open_map.label} …"
-    found = _show_work(runs, run, doing)
+    found = show_work(runs, run, doing)
     return None if found is None else open_map.near(row, found.near)

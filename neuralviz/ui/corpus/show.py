@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import astuple, dataclass, replace
 from functools import partial
@@ -442,7 +442,7 @@ def show_accuracy(view: MapView) -> None:
 # --- lists ---------------------------------------------------------------------------------------
 
 
-def show_lists(view: MapView) -> None:
+def show_lists(view: MapView, findings: Mapping[str, Callable[[MapView], None]]) -> None:
     """Show one list at a time, first the one that the user's last action asks for."""
     lists: dict[str, Callable[[MapView], None]] = {}
     if len(view.maps) > 1:
@@ -450,6 +450,7 @@ def show_lists(view: MapView) -> None:
     lists |= {CLUSTERS: _show_clusters, CHOSEN_TEXT: _show_text, SELECTION: _show_selected}
     if st.session_state.get(SENTENCE):
         lists[NEAREST] = _show_nearest
+    lists |= findings
     if st.session_state.get(LIST) not in lists:
         st.session_state[LIST] = next(iter(lists))
     chosen = choose_one(
