@@ -20,7 +20,15 @@ import streamlit.components.v2
 from pandas.api.types import is_numeric_dtype
 from streamlit.delta_generator import DeltaGenerator
 
-from neuralviz.plots.report import NOTHING, About, figure_html, file_name, frame_html, plain_text
+from neuralviz.plots.report import (
+    NAMES_SCRIPT,
+    NOTHING,
+    About,
+    figure_html,
+    file_name,
+    frame_html,
+    plain_text,
+)
 from neuralviz.plots.theme import shorten, templates_json, unstyled_json
 from neuralviz.ui.downloads import Entry, Files, offer, table_files
 from neuralviz.ui.page import hide_on_stage, plain
@@ -42,6 +50,7 @@ _component = streamlit.components.v2.component(
     js="\n".join(
         [
             f"const TEMPLATES = {templates_json()}",
+            NAMES_SCRIPT,
             *((_ASSETS / name).read_text("utf-8") for name in ("picture.js", "live_figure.js")),
         ]
     ),

@@ -26,7 +26,15 @@ from neuralviz.store.embedding import embed_corpus
 from neuralviz.store.importing import import_vectors
 from neuralviz.ui.corpus.main import Saved, find_saved
 from neuralviz.ui.corpus.opened import _open_corpus, _open_map
-from tests.support.pages import count_figures, finish_run, last_run, page_at, press, read_page
+from tests.support.pages import (
+    count_figures,
+    find_labelled,
+    finish_run,
+    last_run,
+    page_at,
+    press,
+    read_page,
+)
 from tests.support.waiting import wait_until
 
 MEAN = embedder_spec("mean", defaults=FOR_CORPORA)
@@ -118,7 +126,8 @@ def test_a_map_is_made_when_asked_for_and_found_again(kept: CorpusStore, bundled
     corpus = kept.add("mine", ReadTexts(TEXTS))
     page = open_page(**{"map-a-reducer": "PCA"})
     assert "mean: 18 different texts" in read_page(page)
-    press(page, "Make the map")
+    assert "There is no map of **mine** (18 texts) by **mean** yet." in read_page(page)
+    press(page, "Make the map by mean")
     assert not list_making(finish_run(page, "corpus-maps", 120).run())
     assert count_figures(page)
     (saved,) = KeptMaps(kept).list_maps(corpus)
@@ -139,7 +148,7 @@ def test_a_page_that_is_opened_again_meets_the_work_under_way(
 
     monkeypatch.setattr(MakeMaps, "events", wait)
     address = {"corpus": example.id, "map-a-reducer": "PCA"}
-    page = press(open_page(**address), "Make the map")
+    page = press(open_page(**address), "Make the map by mean")
     (run,) = page.session_state["corpus-maps-runs"]
     run.owner = "another session"  # all of these tests have one id
     again = open_page(**address)
@@ -149,7 +158,7 @@ def test_a_page_that_is_opened_again_meets_the_work_under_way(
         assert again.session_state["corpus-maps-runs"] == [run]
         assert not list_making(again)
         again.segmented_control(key="map-a-dimensions").set_value(3).run()
-        press(again, "Make the map")  # another one, beside which the first goes on
+        press(again, "Make the map by mean")  # another one, beside which the first goes on
         (own,) = again.session_state["corpus-maps-runs"]
         assert own is not run
         assert not own.is_over
@@ -172,7 +181,7 @@ def test_the_page_opens_with_both_maps_of_the_example_and_its_point(
     assert page.selectbox(key="colour-a").value == "label:topic"
     page.selectbox(key="map-b-neural-precision").set_value("exact").run()
     assert "neural, exact, 5 epochs: 480 different texts" in read_page(page)
-    assert list_making(page) == ["Make the map"]
+    assert list_making(page) == ["Make the map by neural, exact, 5 epochs"]
     assert len(KeptMaps(kept).list_maps(example)) == 2  # nothing was computed
 
 
@@ -183,18 +192,41 @@ def test_words_select_and_colours_change(example: Corpus):
     n = len(page.session_state["corpus-selected"])
     assert 1 < n < 50
     assert f"{n} texts containing “telescope”." in read_page(page)
+    assert f"**{n}** of 480 texts contain “telescope”" in read_page(page)
     assert page.segmented_control(key="corpus-list").value == "Selection"
+    search(page, "")
+    said = {}
     for option in list(page.selectbox(key="colour-a").options):
         page.selectbox(key="colour-a").set_value(option).run()
         assert not page.exception
+        said[option] = read_page(page)
+    assert "predict the form correctly for" in said["form"]
+    assert re.search(r"texts form \d+ clusters: the largest are \*\w+ \w+\* \(", said["Clusters"])
+    assert re.search(
+        r"similar values of \*\*words\*\*.* they are highest in \*", said["words (number)"]
+    )
+    search(page, "telescope")
     search(page, "no such words")
-    assert "Found no text containing “no”, “such” and “words”." in read_page(page)
+    assert "No text contains “no”, “such” and “words”." in read_page(page)
     search(page, "telescope")
     search(page, "")
     assert "corpus-selected" not in page.session_state
     page.segmented_control(key="corpus-how").set_value("By meaning").run()
     for query in ("telescope", ""):  # as the words that were selected and are no more
         search(page, query)
+
+
+def test_a_cluster_is_renamed_for_everybody(example: Corpus):
+    address = {"corpus": example.id, "corpus-list": "Clusters", "colour-a": "clusters"}
+    page = open_page(**address)
+    kept = find_saved(example, MapChoice(MEAN, ProjectionSettings())).map
+    page.session_state["corpus-named"] = kept.id, 0  # as a click on its name leaves it
+    box = find_labelled(page.run(), "Name of cluster 1")
+    box.set_value("Stars & <b>skies").run()
+    assert not page.exception
+    assert "the largest are *Stars & <b>skies* (" in read_page(open_page(**address))
+    find_labelled(page, "Name of cluster 1").set_value("").run()
+    assert f"the largest are *{kept.cluster_names[0]}* (" in read_page(page)
 
 
 def place(page: AppTest, sentence: str) -> list:
@@ -254,7 +286,7 @@ def test_a_map_by_a_model_that_has_changed_is_not_shown_for_one_of_now(
     assert not mapped.exception
     assert not count_figures(mapped)
     assert "the model has changed since the saved map was made" in read_page(mapped)
-    assert list_making(mapped) == ["Make the map"]
+    assert list_making(mapped) == ["Make the map by mean"]
     # nobody knows, and nothing is loaded to find out
     monkeypatch.delitem(shared._models._values, key)
     mapped.run()
@@ -287,7 +319,7 @@ def test_filters_are_in_the_address_and_reach_maps_and_lists(example: Corpus) ->
     search(page, "e")
     assert f"{shown[1]} texts containing" in read_page(page)
     search(page, "telescope")
-    assert "The filter shows no text containing “telescope”." in read_page(page)
+    assert "No text contains “telescope”." in read_page(page)
 
 
 def test_imported_vectors_are_the_first_map_of_their_corpus_and_have_no_model(

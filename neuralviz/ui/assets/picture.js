@@ -79,8 +79,9 @@ function pictureLayout(node, look) {
   for (const changes of changesFor(node, look.width)) change(layout, changes)
   delete layout.title
   for (const [name, now] of Object.entries(node.layout ?? {})) {
-    if (/^[xy]axis\d*$/.test(name) && now.autorange === false) {
-      layout[name] = { ...layout[name], range: [...now.range], autorange: false }
+    if (/^[xy]axis\d*$/.test(name)) {
+      const { autorange, range } = now
+      layout[name] = { ...layout[name], autorange, range: autorange || !range ? undefined : [...range] }
     } else if (/^scene\d*$/.test(name) && now.camera) {
       layout[name] = { ...layout[name], camera: now.camera }
     }
@@ -136,6 +137,17 @@ async function fitMargins(Plotly, holder) {
   }
 }
 
+// Names that `hideCrowdedNames` hides on the page are not in the picture, either.
+async function leaveOutCrowded(Plotly, holder) {
+  hideCrowdedNames(holder)
+  const crowded = [...holder.querySelectorAll(".annotation")].filter(
+    ({ style }) => style.visibility === "hidden",
+  )
+  if (!crowded.length) return
+  const changes = crowded.map(({ dataset }) => [`annotations[${dataset.index}].visible`, false])
+  await Plotly.relayout(holder, Object.fromEntries(changes))
+}
+
 // Texts on each other or beyond a side, and entries that the legend has no room for.
 function countCollisions(holder) {
   const texts = findTexts(holder)
@@ -184,6 +196,7 @@ async function arrangePicture(Plotly, node, { scale, theme, isVector }) {
     const layout = pictureLayout(node, look)
     await Plotly.newPlot(holder, pictureData(node, isVector), layout, { staticPlot: true })
     await fitMargins(Plotly, holder)
+    await leaveOutCrowded(Plotly, holder)
     const options = { format: "svg", width: look.width, height: look.height, imageDataOnly: true }
     const drawn = await Plotly.toImage(holder, options)
     const plot = new DOMParser().parseFromString(drawn, "image/svg+xml").documentElement
