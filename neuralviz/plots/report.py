@@ -11,9 +11,8 @@ from html import escape, unescape
 from itertools import islice
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
@@ -34,6 +33,9 @@ from neuralviz.plots import evaluation as plots
 from neuralviz.plots.theme import FONT, shorten, style
 from neuralviz.words import many
 from neuralviz.words import number as written
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MAX_HISTOGRAMS = 4  # and matrices of confused labels
 LEFT_OUT = ("kendall_b", "pearson")  # only in the tables

@@ -92,7 +92,8 @@ function pictureLayout(node, look) {
     Object.assign(legend, { x: 0, y: 0, yref: "container", yanchor: "bottom", maxheight: 0.6 })
   }
   const { width, height } = look
-  const margin = { ...layout.margin, t: Math.max(8, (layout.margin?.t ?? 44) - 36) }
+  // What is above and below the plot on the page is elsewhere here.
+  const { b, ...margin } = { ...layout.margin, t: Math.max(8, (layout.margin?.t ?? 44) - 36) }
   const font = { ...layout.font, family: PICTURE_FONT }
   return { ...layout, legend, margin, font, width, height, autosize: false }
 }
