@@ -32,19 +32,25 @@ LOOK_AT = """svg => {
         .filter(({at: b}) => Math.min(at.right, b.right) - Math.max(at.left, b.left) > 4
             && Math.min(at.bottom, b.bottom) - Math.max(at.top, b.top) > 7)
         .map(other => `on each other: ${words} | ${other.words}`))
+    const ticks = [...holder.querySelectorAll('.ytick text')]
+        .sort((a, b) => a.getBoundingClientRect().top - b.getBoundingClientRect().top)
+        .map(tick => tick.textContent)
     const count = name => holder.querySelectorAll(name).length
     const marks = {bars: count('.bars .point'), dots: count('.scatterlayer .point')}
     holder.remove()
     return {size: [width, height], problems: [...cut, ...overlapping],
-        words: texts.map(({words}) => words).join(' | '), marks}
+        words: texts.map(({words}) => words).join(' | '), marks, ticks}
 }"""
-# The marks of a figure on the page, from its data.
+# The marks of a figure on the page, from its data, and the labels of its vertical axes, top down.
 MARKS = """node => {
+    const ticks = [...node.querySelectorAll('.ytick text')]
+        .sort((a, b) => a.getBoundingClientRect().top - b.getBoundingClientRect().top)
+        .map(tick => tick.textContent)
     const shown = node._fullData.filter(trace => trace.visible === true)
     const count = traces => traces.reduce((n, {x, y}) => n + Math.min(x.length, y.length), 0)
     return {bars: count(shown.filter(({type}) => type === 'bar')),
         dots: count(shown.filter(({type, mode}) => /^scatter(gl)?$/.test(type)
-            && /markers/.test(mode)))}
+            && /markers/.test(mode))), ticks}
 }"""
 
 
@@ -91,6 +97,8 @@ def assert_pictures_are_whole(page: Page, folder: Path | None = None) -> list[st
                     drawn = page.locator(f".st-key-{key} .neuralviz-figure").evaluate(MARKS)
                     assert seen["marks"]["bars"] == drawn["bars"], name
                     assert seen["marks"]["dots"] in (0, drawn["dots"]), name  # 0: a bitmap
+                    if set(seen["ticks"]) == set(drawn["ticks"]):
+                        assert seen["ticks"] == drawn["ticks"], name
                 names.append(name)
                 if folder is not None:
                     (folder / name).write_bytes(svg)

@@ -78,10 +78,13 @@ function pictureLayout(node, look) {
   layout.template = structuredClone(TEMPLATES[look.theme])
   for (const changes of changesFor(node, look.width)) change(layout, changes)
   delete layout.title
+  layout.template.layout.yaxis.ticklabelstandoff = 5 // the first labels of two axes keep apart
   for (const [name, now] of Object.entries(node.layout ?? {})) {
     if (/^[xy]axis\d*$/.test(name)) {
       const { autorange, range } = now
-      layout[name] = { ...layout[name], autorange, range: autorange || !range ? undefined : [...range] }
+      const axis = layout[name]
+      if (!autorange && range) layout[name] = { ...axis, autorange, range: [...range] }
+      else if (axis?.range) layout[name] = { ...axis, autorange, range: undefined }
     } else if (/^scene\d*$/.test(name) && now.camera) {
       layout[name] = { ...layout[name], camera: now.camera }
     }
