@@ -26,6 +26,7 @@ for (const table of document.querySelectorAll("table")) {
       const full = rows.filter(isFull).sort(([a], [b]) => (descends ? compare(b, a) : compare(a, b)))
       body.append(...[...full, ...rows.filter((row) => !isFull(row))].map(([, row]) => row))
     }
+    head.scope = "col" // else screen readers take a small table for a layout
     head.tabIndex = 0
     head.onclick = sort
     head.onkeydown = (event) => event.key === "Enter" && sort()

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -184,14 +185,17 @@ def show_table(
     table: pd.DataFrame, key: str, *, title: str = "", files: Files | None = None, **look: Any
 ) -> None:
     """Show a table that scrolls; ``look`` is that of ``st.dataframe``."""
-    st.dataframe(table, hide_index=True, key=key, **look)
+    place = f"table-{key}"  # a table without choices has no key in the browser
+    with st.container(key=place):
+        st.dataframe(table, hide_index=True, key=key, **look)
     columns = look.get("column_order") or list(table.columns)
     formats = {
         name: config["type_config"]["format"]
         for name, config in (look.get("column_config") or {}).items()
         if str(config["type_config"].get("format", "")).startswith("%")
     }
-    offer(key, Entry(title, files or {}, lambda: frame_html(table[columns], title, formats)))
+    html = partial(frame_html, table[columns], title, formats)
+    offer(key, Entry(title, files or {}, html, place=place))
 
 
 def show_choosable_table(

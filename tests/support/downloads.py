@@ -47,7 +47,7 @@ MARKS = """node => {
         .sort((a, b) => a.getBoundingClientRect().top - b.getBoundingClientRect().top)
         .map(tick => tick.textContent)
     const shown = node._fullData.filter(trace => trace.visible === true)
-    const count = traces => traces.reduce((n, {x, y}) => n + Math.min(x.length, y.length), 0)
+    const count = traces => traces.reduce((n, {x, y}) => n + (x ?? y).length, 0)
     return {bars: count(shown.filter(({type}) => type === 'bar')),
         dots: count(shown.filter(({type, mode}) => /^scatter(gl)?$/.test(type)
             && /markers/.test(mode))), ticks}
