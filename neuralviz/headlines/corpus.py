@@ -63,5 +63,7 @@ def describe_landing(
         counts, k = Counter(filter(None, labels_near)).most_common(2), len(labels_near)
         (label, n), (_, next_n) = [*counts, ("", 0), ("", 0)][:2]
         if n > next_n and n >= REAL * k:
-            near.append(f"{name} **{label}** by {method} ({n} of {many(k, 'nearest text')})")
-    return f"“{sentence}” lands near {joined(near)}." if near else ""
+            verb = "has" if n == 1 else "have"
+            nearest = f"{n} of its {many(k, 'nearest text')} {verb}"
+            near.append(f"by {method}, {nearest} the {name} **{label}**")
+    return f"“{sentence}”: {'; '.join(near)}." if near else ""

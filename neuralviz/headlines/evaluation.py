@@ -185,11 +185,14 @@ def describe_worst(data: DataSet, measured: numbers.Measured, label: str, quote:
         anchor, positive, negative = (
             quote(data.texts[rows[0]]) for rows in (worst.anchor, worst.positive, worst.negative)
         )
-        return f"{label} puts {anchor} no nearer to {positive} of its own group than to {negative}."
+        return (
+            f"{label} puts {anchor} no nearer to {positive}, which is in its group, than to "
+            f"{negative}, which is not."
+        )
     for miss in measured.outvoted[:1]:
         return (
-            f"{label} takes {quote(data.texts[miss.text])} for {quote(miss.voted)}, but it is "
-            f"{quote(miss.label)}."
+            f"By {label}, the neighbours of {quote(data.texts[miss.text])} vote for "
+            f"{quote(miss.voted)}; its label is {quote(miss.label)}."
         )
     return ""
 
@@ -200,18 +203,17 @@ def _describe_worst_pair(
     away = ranks_away(data, measured)
     worst = int(np.abs(away).argmax())
     if abs(away[worst]) < FAR * len(data.scores):
-        return f"{label} puts no pair far from its place by people's scores."
+        return f"{label} ranks every pair about as people do."
     first, second = (quote(data.texts[side[worst]]) for side in (data.first, data.second))
     cosine, others = measured.products[worst], np.delete(measured.products, worst)
     if away[worst] < 0:
-        finds = f"{label} finds {(others > cosine).mean():.0%} of the other pairs more similar"
+        rank = f"below {(others > cosine).mean():.0%} of the other pairs"
     else:
-        share = (others < cosine).mean()
-        finds = f"{label} finds it more similar than {share:.0%} of the other pairs"
+        rank = f"above {(others < cosine).mean():.0%} of the other pairs"
     return (
-        f"{label} is furthest from people on {first} and {second}: they give it "
-        f"{number(float(data.scores[worst]))}, but {finds} (cosine similarity "
-        f"{number(float(cosine), '.2f')})."
+        f"{label} and people disagree most on {first} and {second}: people's score is "
+        f"{number(float(data.scores[worst]))}, the cosine similarity "
+        f"{number(float(cosine), '.2f')}, {rank}."
     )
 
 

@@ -50,7 +50,7 @@ def test_it_opens_with_the_recorded_ladder_and_trains_nothing_by_itself() -> Non
     assert "The results below are of other data or settings" in read_page(page)
     rung = next(group for group in page.get("button_group") if group.label == "Rung")
     rung.set_value("siamese").run()
-    assert "**Siamese encoders** is furthest off on" in read_page(page)
+    assert "The worst prediction of **Siamese encoders** is" in read_page(page)
 
 
 def test_pairs_of_ones_own_are_trained_on_scored_saved_and_brought_back(bundled) -> None:
