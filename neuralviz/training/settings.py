@@ -16,9 +16,9 @@ from neuralviz.words import many
 PairKind = Literal["crops", "dropout", "masking"]
 PAIR_KINDS: tuple[PairKind, ...] = get_args(PairKind)
 PAIR_LINES: dict[PairKind, str] = {
-    "crops": "two different chunks of a text should be near each other",
-    "dropout": "a chunk, read twice, should be near itself",
-    "masking": "as crops, with tokens of both chunks masked",
+    "crops": "two different chunks of a text",
+    "dropout": "the same chunk twice, read with different dropout",
+    "masking": "two different chunks of a text, with tokens of both masked",
 }
 Splitting = Literal["sentencex", "full-stops"]
 TrainingPooling = Literal["mean", "cls", "sep", "seventh"]
@@ -36,7 +36,7 @@ EPOCHS = 1
 EPOCHS_FROM_SCRATCH = 10  # for random weights, and for the table alone
 Limits = tuple[str, int, int]  # noun, lowest, highest
 WHOLE_NUMBERS: Mapping[str, Limits] = {
-    "sentences": ("number of sentences of a chunk", 1, 100),
+    "sentences": ("number of sentences per chunk", 1, 100),
     "shortest": ("shortest sentence", 1, 100_000),
     "longest": ("longest sentence", 1, 10**9),
     "frozen_blocks": ("number of frozen blocks", 0, 10_000),

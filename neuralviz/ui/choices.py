@@ -225,7 +225,7 @@ def show_model_sidebar() -> None:
             "Model",
             [*(SUGGESTIONS[:1] if is_demo else SUGGESTIONS), *trained_names("text")],
             key="model",
-            bind="query-params",
+            **REMEMBERED,  # not all pages have it
             accept_new_options=not is_demo,
             help=(
                 "“bundled” is the only masked language model of this demo."
@@ -268,11 +268,12 @@ def choose_text_model(
         "SBERT-WK was designed for sentence encoders, which are trained to compare texts. The "
         "model in the sidebar is the one used for micro-tuning."
     ),
+    other: str = OF_SIDEBAR,  # or a model's name
 ) -> str:
-    """Ask for an encoder or the sidebar's model; return its id."""
+    """Ask for an encoder or another model, by default the sidebar's; return its id."""
     choice = st.selectbox(
         "Model",
-        [MINILM, *trained_names("text"), OF_SIDEBAR],
+        [MINILM, other, *trained_names("text")],
         key=key,
         bind="query-params",
         accept_new_options=not effective_settings().demo,

@@ -211,7 +211,7 @@ def test_opens_with_what_was_recorded(opened, intervals: None) -> None:
     [
         (SCORED, "10 scored pairs, 2 of them similar (≥ 4), 5 dissimilar (≤ 2)",
          "Spearman, 95% interval", ["Pair by pair", "Similar and dissimilar", "Shared errors"]),
-        (ANCHORS, "6 texts in 2 groups, 2 of them anchors; 8 triplets", "triplets error",
+        (ANCHORS, "6 texts in 2 groups, 2 of them anchors; 8 triplets", "triplet error",
          ["Similar and dissimilar"]),
         (LABELS, "24 texts with 2 labels", "10-NN accuracy",
          ["Similar and dissimilar", "Confused labels"]),
@@ -392,7 +392,7 @@ def test_a_method_that_fails_leaves_the_others(opened, monkeypatch: pytest.Monke
         warning.value == "neural, exact, 1 epoch\\: The model “bundled” is \\<b\\>nowhere\\</b\\>."
     )
     assert table(page)["failed"]["neural, exact, 1 epoch"] == "yes"
-    assert table(page)["triplets error"]["mean"].endswith("%")
+    assert table(page)["triplet error"]["mean"].endswith("%")
     cosines = [title(one) for one in of_view(page, "Similar and dissimilar")]
     assert cosines == ["Cosines by mean", "Cosines by cls"]
     assert "&lt;b&gt;nowhere&lt;/b&gt;" in report_html(results(page))
