@@ -210,7 +210,7 @@ def _browser() -> str:
 
 # --- models --------------------------------------------------------------------------------------
 
-_DEVICES = {"cpu": "the CPU", "cuda": "the GPU"}
+_DEVICES = {"cuda": "the GPU"}
 OF_SIDEBAR = "Model in the sidebar"
 SUGGESTIONS = [BUNDLED, "bert-base-uncased", "distilbert-base-uncased", "roberta-base"]
 
@@ -236,11 +236,8 @@ def show_model_sidebar() -> None:
             ),
         )
         held = find_held("text", model_id or BUNDLED)
-        device = held and held.device.type
-        st.caption(
-            f"Runs on {_DEVICES.get(device, device)}." if device
-            else "Loaded on first use."
-        )  # fmt: skip
+        if held is not None and held.device.type != "cpu":
+            st.caption(f"Runs on {_DEVICES.get(held.device.type, held.device.type)}.")
 
 
 def trained_names(kind: ModelKind) -> list[str]:

@@ -12,7 +12,7 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.embedders import EmbedderSpec
-from neuralviz.embedders.specs import full_method_labels, short_labels
+from neuralviz.embedders.specs import full_method_labels
 from neuralviz.errors import NeuralvizError
 from neuralviz.evaluation.similarity import (
     Similarity,
@@ -324,7 +324,6 @@ def _show_disagreements(
     panel: Panel, first: Similarity, second: Similarity, main_headline: str
 ) -> None:
     """Draw two methods against each other, and list the pairs on which all disagree most."""
-    st.subheader("Where the methods disagree", anchor=False)
     headline = plain(describe_agreement([first, second]))
     with slide("two-methods", headline if headline != main_headline else ""):
         _show_framed(panel.texts, "two")
@@ -349,10 +348,6 @@ def _list_pairs(panel: Panel) -> None:
     if not len(differences.first):
         st.caption("No pair of texts was embedded by every method.")
         return
-    st.caption(
-        f"{many(len(differences.first), 'pair')} of texts, sorted by how much their ranks differ, "
-        "as a percentage of all ranks. Select a row to see its texts above."
-    )
     listed = slice(0, LISTED_PAIRS)
     ranks = [f"{result.method}: rank" for result in results]
     table: dict[str, Any] = {"difference": 100 * differences.spread[listed]}
@@ -455,7 +450,6 @@ def _show_products(panel: Panel) -> None:
 def _show_neural_pairs(panel: Panel) -> None:
     """Show by each neural method which words of the two texts shaped their embeddings."""
     a, b = chosen_pair(panel.texts) or (0, 1)
-    names = short_labels([embedded.method for embedded in panel.comparison])
     for place, (spec, embedded) in enumerate(
         zip(panel.run.task.specs, panel.comparison, strict=True)
     ):
@@ -466,7 +460,6 @@ def _show_neural_pairs(panel: Panel) -> None:
             continue
         runs = SessionRuns(f"compare-pair-{place}")
         run = runs.start(FollowPair(spec, (panel.texts[a], panel.texts[b]), panel.run.task.models))
-        st.subheader(plain(f"How {names[place]} sees these two texts"), anchor=False)
         show_run_panel(
             runs,
             run,
@@ -484,7 +477,9 @@ def _show_words(
     if not words:
         st.caption("Word shares are shown here for short texts only; see Micro-tuning.")
         return
-    sides = zip(st.columns(2), pair, words, ("first", "second"), strict=True)
+    with slide(f"compare-words-{place}"):
+        columns = wide_columns(2, f"compare-words-{place}")
+    sides = zip(columns, pair, words, ("first", "second"), strict=True)
     for column, text, (text_words, shares), side in sides:
         key = f"compare-words-{place}-{side}"
         with column, allow_swiping(f"{key}-wide", shares_width(text_words)):

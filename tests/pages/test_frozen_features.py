@@ -12,7 +12,7 @@ from tests.support.pages import finish_run, last_run, page_at, press, read_page
 
 NOUNS = "harbour gull baker bread square market letter brother ship north child boat".split()
 RUNGS = ["MLP over cosines", "Siamese encoders"]
-SIDEBAR = "Model in the sidebar"
+MODEL = "bundled"
 
 
 def table(n: int = 40, score: str | None = None) -> bytes:
@@ -26,7 +26,7 @@ def table(n: int = 40, score: str | None = None) -> bytes:
 
 def page_of(content: bytes, **address) -> AppTest:
     """The page with an uploaded file, by default of the bundled model."""
-    page = page_at("frozen_features", 120, **{"frozen_model": SIDEBAR} | address)
+    page = page_at("frozen_features", 120, **{"frozen_model": MODEL} | address)
     page.session_state["frozen-source"] = "Upload"
     page.session_state["frozen-kept"] = Source("own.csv", content)
     return page
@@ -80,7 +80,7 @@ def test_pairs_of_ones_own_are_trained_on_scored_saved_and_brought_back(bundled)
     assert "already a model called" in read_page(press(page, "Save"))
 
     address = {"view": page.query_params["view"], "frozen_rungs": RUNGS}
-    again = look(page_at("frozen_features", 120, frozen_model=SIDEBAR, **address))
+    again = look(page_at("frozen_features", 120, frozen_model=MODEL, **address))
     reopened = last_run(again, "frozen")
     assert reopened.is_reopened
     np.testing.assert_array_equal(
