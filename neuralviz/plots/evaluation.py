@@ -427,7 +427,7 @@ def lead_of_best(results: Results, data: int, yardstick: Yardstick) -> go.Figure
 def histograms(results: Results, data: int) -> Iterator[tuple[int, go.Figure]]:
     for row, label, result in results.finished(data):
         if len(result.same) and len(result.diff):
-            title = f"Cosines by {escape(label)}"
+            title = f"{escape(label)}: cosine similarities"
             yield row, product_histogram(result.same, result.diff, title)
 
 
@@ -447,7 +447,7 @@ def confusion_figures(
     for row, label, result in results.finished(data):
         for measure, confusion in result.confusions.items():
             reduced = confusion.merge_rarest()
-            title = f"Confused labels by {escape(label)} ({measure})"
+            title = f"{escape(label)}: confused labels ({measure})"
             yield row, measure, reduced, confusion_figure(reduced, title)
 
 
@@ -458,7 +458,7 @@ def quality_figures(results: Results, data: int) -> Iterator[tuple[int, str, go.
         maps = result.paraphrases
         if not maps:
             continue
-        yield row, "tau-c", quality_figure(maps, f"tau-c by {escape(label)}")
+        yield row, "tau-c", quality_figure(maps, f"{escape(label)}: tau-c")
         if first is None:
             first = (label, maps)
             continue

@@ -84,7 +84,9 @@ class TrainingSettings:
             if value is not None and not (math.isfinite(value) and value > 0):
                 raise SettingsError(f"The {noun} must be above 0.")
         if self.part == "table" and (self.frozen_blocks or self.pooling != "mean"):
-            raise SettingsError("The embedding table has no blocks to freeze, no pooling but mean.")
+            raise SettingsError(
+                "The embedding table has no blocks to freeze, and only mean pooling."
+            )
 
     @property
     def n_epochs(self) -> int:
@@ -111,7 +113,7 @@ def check_can_be_saved(pooling: TrainingPooling) -> None:
     """Raise `SettingsError` for ``seventh``, a pooling that sentence-transformers lacks."""
     if pooling not in SAVED_POOLINGS:
         raise SettingsError(
-            "The seventh token is there to compare with: sentence-transformers has no such "
+            "The seventh token is for comparison only: sentence-transformers has no such "
             "pooling, so the encoder cannot be saved. Use mean, cls or sep."
         )
 
@@ -206,7 +208,7 @@ class PairSource:
         if not len(self.skipped):
             return ""
         sentence = (
-            f"Left out as too short: {many(len(self.skipped), 'text')} of {len(self.texts):,}. A "
+            f"Too short for a pair: {many(len(self.skipped), 'text')} of {len(self.texts):,}. A "
             f"pair needs {self._needed()}."
         )
         is_advised = len(self.skipped) > _MOST_SKIPPED * len(self.texts)

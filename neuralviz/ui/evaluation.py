@@ -29,10 +29,8 @@ from neuralviz.evaluation.data import (
     make_data,
 )
 from neuralviz.evaluation.measures import check_measures
-from neuralviz.evaluation.probing_tasks import TASKS, probing_task
+from neuralviz.evaluation.probing_tasks import TASKS, ProbingTask, probing_task
 from neuralviz.evaluation.results import (
-    EMPTY_CELL,
-    EXPLAINED,
     EvaluationPlan,
     Measured,
     MeasureSettings,
@@ -49,7 +47,6 @@ from neuralviz.evaluation.rows import (
 from neuralviz.evaluation.yardsticks import (
     best_first,
     compute_leads,
-    explain_measures,
     rank_methods,
     worst_cases,
     yardsticks_of,
@@ -111,7 +108,6 @@ from neuralviz.ui.limits import effective_settings, row_limit
 from neuralviz.ui.pace import let_others_draw
 from neuralviz.ui.page import plain, result_view_id, show_error, show_on_stage, slide, wide_columns
 from neuralviz.ui.runs import SessionRuns, find_current_run, show_current_run
-from neuralviz.words import many
 
 KEY = "evaluation"
 MAX_K = 1000
@@ -141,14 +137,15 @@ def show() -> None:
     task, pressed = choose_evaluation()
     view = ""
     if task is None and pressed:
-        st.info("Choose data and at least one method first; what is missing is said above.")
+        st.info("Choose data and at least one method first.")
     if task is not None:
         if pressed:
             put_upload_in_address(KEY)
         view = corpus_view(task.corpus) if task.corpus else result_view_id(KEY)
         (data,) = task.plan.data
-        size = f"{many(len(data.texts), 'different text')}, {many(len(task.plan.rows), 'method')}."
-        st.caption(plain(" ".join([f"{data.name}: {data.describe()}.", *data.notes, size])))
+        is_example = st.session_state.get(f"{KEY}-source") == "Example"
+        if not is_example or isinstance(data, ProbingTask):  # an example has a line of its own
+            st.caption(plain(" ".join([f"{data.name}: {data.describe()}.", *data.notes])))
     recorded = next((run for run in _load_recorded_runs() if run.task == task), None)
     run = find_current_run(RUNS, task, view, pressed=pressed, recorded=recorded)
     if run is None:
@@ -544,7 +541,6 @@ def _show_state(state: EvaluationState, live: bool) -> None:
     if has_figure:  # the stage shows the figures first
         _show_numbers(results)
     if live:
-        st.caption("Figures appear when all methods are finished.")
         return
     if results.finished(0):
         _offer_downloads(results)
@@ -589,7 +585,7 @@ def _describe(results: Results) -> About:
 
 
 def _show_numbers(results: Results) -> None:
-    """Show the table of numbers with an explanation of its columns."""
+    """Show the table of numbers, and what is known of its rows."""
     table = results.table(0)
     details = DETAILS + ALSO_DETAILS * (results.data[0].kind == "pairs")
     is_detailed = any(head.endswith(details) for head in table.heads)
@@ -605,11 +601,9 @@ def _show_numbers(results: Results) -> None:
         st.warning(plain(sentence))
     published = results.published_table(0)
     if published.lines:
-        st.caption("Published results on the same data, with the model used in the paper:")
+        st.caption("Published, with the paper's model:")
         st.html(table_html(published))
-    hidden = () if in_full else (EXPLAINED["uniformity"],)
-    explained = [line for line in explain_measures(results, 0) if line not in hidden]
-    st.caption(" ".join([*explained, f"Models: {plain(results.models())}."]))
+    st.caption(f"Models: {plain(results.models())}.")
 
 
 def _offer_downloads(results: Results) -> None:
@@ -620,11 +614,10 @@ def _offer_downloads(results: Results) -> None:
         record = results.as_record()
         return json.dumps(record, ensure_ascii=False, indent=2, allow_nan=False)
 
-    with open_downloads(KEY, "Download the results"):
+    with open_downloads(KEY, "Results"):
         download("Report (HTML)", lambda: report_html(results), f"{name}.html", key=KEY)
         download("Results (CSV)", lambda: BYTE_ORDER_MARK + results.csv(), f"{name}.csv", key=KEY)
         download("Results (JSON)", write_json, f"{name}.json", key=KEY)
-        st.caption(f"The report lists all settings. In tables, {EMPTY_CELL} means undefined.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -746,7 +739,6 @@ class _Shown:
         views = {view: draw for view, (is_there, draw) in drawings.items() if is_there}
         if not views:
             return
-        st.subheader("More ways to look at it", anchor=False)
         first = next(iter(views))
         view = choose_one(
             st.segmented_control,
@@ -768,7 +760,7 @@ class _Shown:
         table = pd.DataFrame(
             {"text1": firsts, "text2": seconds, "score": data.scores, "product": measured.products}
         )
-        title = f"Human score and cosine similarity by {escape(label)}"
+        title = f"{escape(label)}: human scores and cosine similarities"
         sentences = list(zip(firsts, seconds, strict=True))
         figure = scatter_figure(measured.products, data.scores, sentences, None, title)
         self.draw(figure, "pairs", table, height=520)
@@ -796,10 +788,6 @@ class _Shown:
             with place:
                 key = f"evaluation-histogram-{row}"
                 self.draw(figure, "products", partial(tabulate, row), key=key)
-        st.caption(
-            "The less the two distributions overlap, the better the method separates similar "
-            "from dissimilar texts. At most 20,000 pairs of each kind are shown."
-        )
 
     def _draw_shared_errors(self, write_headline: Write) -> None:
         results, compared = self.results, self.results.compared[0]
@@ -810,11 +798,6 @@ class _Shown:
             frame.insert(0, "method", labels)
             with allow_swiping(f"evaluation-overlap-{name}-wide", 320 + 60 * len(labels)):
                 self.draw(figure, f"{name}-shared-errors", frame)
-        st.caption(
-            "The number of triplets or comparisons that both methods break, divided by the number "
-            "that the better of the two breaks (Eq. 3). Where it is low, combining the methods may "
-            "help. A cell is empty if one of the two makes no errors."
-        )
 
     def _draw_confusions(self, _write_headline: Write) -> None:
         drawings = list(plots.confusion_figures(self.results, 0))
@@ -825,7 +808,6 @@ class _Shown:
                 frame = pd.DataFrame(confusion.counts, columns=list(confusion.labels))
                 frame.insert(0, "own label", list(confusion.labels), allow_duplicates=True)
                 self.draw(figure, f"{measure}-confused-labels", frame)
-        st.caption("Each row shows which labels the texts of one label get, as shares of them.")
 
     def _draw_qualities(self, write_headline: Write) -> None:
         sentence = headlines.describe_followed_quality(
@@ -850,4 +832,3 @@ class _Shown:
             if self.results.rows[row].label == label:
                 with allow_swiping(f"evaluation-{kind}-wide", 320 * len(measured.paraphrases)):
                     self.draw(figure, f"paraphrases-{kind}", tabulate if kind == "tau-c" else None)
-        st.caption("One quality of similarity varies; the others are fixed at the values shown.")

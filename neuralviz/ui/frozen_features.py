@@ -248,12 +248,13 @@ def _show_numbers(ladder: Ladder) -> None:
     test, numbers = ladder.test, _tabulate_ladder(ladders.ladder_lines(ladder))
     assert test is not None
     with hide_on_stage("frozen-numbers"):
-        sizes = (
-            f"{many(test.n_train, 'train pair')}, {test.n_dev:,} dev pairs, "
-            f"{len(test.scores):,} test pairs."
-        )
-        st.caption(plain(" ".join([sizes, *test.notes])))
+        if test.notes:
+            st.caption(plain(" ".join(test.notes)))
         with st.expander("All numbers"):
+            st.caption(
+                f"{many(test.n_train, 'train pair')}, {test.n_dev:,} dev pairs, "
+                f"{len(test.scores):,} test pairs."
+            )
             table = numbers.dropna(axis="columns", how="all").round(3)
             st.dataframe(table, hide_index=True, key="frozen-table")
             if "published Spearman" in table:
@@ -280,12 +281,10 @@ def _show_rung(run: Run[Ladder]) -> None:
     """Show what one rung has learnt and its errors, and offer to save it."""
     ladder = run.result
     best = ladders.best_rung(ladder) or ladder.rungs[0]
-    st.subheader("A rung looked at closer", anchor=False)
     with hide_on_stage("frozen-rung"):
         rung: Rung = choose_one(
             st.pills, "Rung", ladder.rungs, default=best, format_func=RUNG_NAMES.__getitem__,
             key=f"{KEY}-rung-{best}",  # another best rung resets it
-            label_visibility="collapsed",
         )  # fmt: skip
     result = ladders.best_result(ladder, rung)
     seed = result.trained.settings.seed
@@ -314,9 +313,6 @@ def _show_layer_shares(ladder: Ladder, result: RungResult, draw: Draw) -> None:
             with places[1]:
                 table = pd.DataFrame({"layer": range(len(losses)), "lost": losses})
                 draw(plots.autoencoder_figure(epochs, losses), "autoencoder-loss", table)
-    st.caption(
-        "How far the score moves while a layer's cosine moves as it does among the dev pairs."
-    )
 
 
 def _show_predictions(ladder: Ladder, result: RungResult, draw: Draw) -> None:
@@ -340,7 +336,6 @@ def _show_predictions(ladder: Ladder, result: RungResult, draw: Draw) -> None:
             figure = plots.predictions_figure(rung, predicted, test.scores, sentences)
             draw(figure, "predictions", numbers, height=HEIGHT + 100)
         with right_column:
-            st.markdown("**The worst predictions**")
             list_worst(numbers[:N_WORST], "frozen-worst")
     sentence = headlines.describe_errors(rung, predicted, test.scores)
     with slide("frozen-errors", sentence):
@@ -361,15 +356,15 @@ def _offer_to_save(run: Run[Ladder], rung: Rung) -> None:
         models = {model.trained.settings.rung: model for model in _similarity_models(run)}
         return similarity.save_similarity_model(models[rung], name).parent
 
-    st.markdown("**Save this rung as a similarity model**")
-    for warning in headlines.warn_of_rung(run.result, rung):
-        st.warning(plain(warning))
-    identity = (run.task, rung)
-    if not save_by_name(KEY, "my-similarity", identity, save, lambda n: model_path(n).is_file()):
+    with st.expander("Save this rung", icon=":material/save:"):
         st.caption(
-            "It scores any pairs of texts: `neuralviz score pairs.csv --model NAME`, or from "
-            "Python `load_similarity_model(NAME).score(pairs)`."
+            "A saved rung scores any pairs of texts: `neuralviz score pairs.csv --model NAME`, or "
+            "from Python `load_similarity_model(NAME).score(pairs)`."
         )
+        for warning in headlines.warn_of_rung(run.result, rung):
+            st.warning(plain(warning))
+        identity = (run.task, rung)
+        save_by_name(KEY, "my-similarity", identity, save, lambda n: model_path(n).is_file())
 
 
 # --- two texts -----------------------------------------------------------------------------------
@@ -377,7 +372,6 @@ def _offer_to_save(run: Run[Ladder], rung: Rung) -> None:
 
 def _ask_two_texts(run: Run[Ladder]) -> None:
     """Ask for two texts, at first the paper's, and show how every rung scores them."""
-    st.subheader("Two texts of your own", anchor=False)
     with show_on_stage(TWO_TEXTS.kind), st.container(horizontal=True):
         texts = []
         for place, text in enumerate(headlines.PAPERS_PAIR, 1):

@@ -394,7 +394,7 @@ def test_a_method_that_fails_leaves_the_others(opened, monkeypatch: pytest.Monke
     assert table(page)["failed"]["neural, exact, 1 epoch"] == "yes"
     assert table(page)["triplet error"]["mean"].endswith("%")
     cosines = [title(one) for one in of_view(page, "Similar and dissimilar")]
-    assert cosines == ["Cosines by mean", "Cosines by cls"]
+    assert cosines == ["mean: cosine similarities", "cls: cosine similarities"]
     assert "&lt;b&gt;nowhere&lt;/b&gt;" in report_html(results(page))
 
 

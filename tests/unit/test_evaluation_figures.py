@@ -154,8 +154,8 @@ def test_scored_pairs_have_their_figures_in_order() -> None:
         "Triplet error",
         "Shared errors: pairs",
         "Shared errors: triplets",
-        "Cosines by mean",
-        "Cosines by neural, exact",
+        "mean: cosine similarities",
+        "neural, exact: cosine similarities",
     ]
     first = all_figures(results)[0]
     measured = results.measured(0, 0)
@@ -274,8 +274,8 @@ def test_whatever_a_user_gave_is_escaped_in_the_report() -> None:
     rest = as_read(report.replace(get_plotlyjs(), ""))
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in rest
     assert "&lt;script&gt;alert(1)&lt;/s… varies" in rest
-    assert "tau-c by &lt;script&gt;" in rest
-    assert "Cosines by &lt;script&gt;" in rest
+    assert "script&gt;: tau-c" in rest
+    assert "script&gt;: cosine similarities" in rest
     assert "<script>alert" not in rest
     assert "<b>" not in rest
 
