@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -67,7 +68,10 @@ def describe_verdict(
         return f"No method has a {yardstick.title} on these data."
     name = short_name(results, name)
     rows = [row for n, row in enumerate(results.rows) if is_over or (data, n) in results.cells]
-    measured = _describe_measured(results.data[data], ranked[0].measured, yardstick, quote)
+    measured = replace(
+        _describe_measured(results.data[data], ranked[0].measured, yardstick, quote),
+        others=tuple(method.value for method in ranked),
+    )
     sentences = [
         _compare(yardstick, ranked, measured, name),
         _describe_words_alone(yardstick, ranked),

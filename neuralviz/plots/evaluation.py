@@ -12,7 +12,7 @@ from plotly.subplots import make_subplots
 
 from neuralviz.evaluation.rows import find_swept_options
 from neuralviz.evaluation.yardsticks import compute_leads
-from neuralviz.headlines import write_lead
+from neuralviz.headlines import write_lead, write_values
 from neuralviz.plots.theme import (
     BLUE,
     DISSIMILAR,
@@ -381,7 +381,12 @@ def yardstick_figure(results: Results, data: int, yardstick: Yardstick) -> go.Fi
         return line_figure(chart, name, [settings[row] for row in rows])
     if options:
         return grid_figure(chart, {name: [s[row] for row in rows] for name, s in options.items()})
-    return interval_figure(chart)
+    figure = interval_figure(chart)
+    is_finite = np.isfinite(chart.values)
+    written = iter(write_values(np.array(chart.values)[is_finite].tolist(), yardstick.is_share))
+    for trace, has_text in zip(figure.data, is_finite, strict=False):
+        trace.text = [next(written) if has_text else ""]  # with the digits of the headline
+    return figure
 
 
 def _find_baselines(yardstick: Yardstick, measured: Measured) -> dict[str, float]:

@@ -34,6 +34,9 @@ from neuralviz.evaluation.results import (
     QualityMap,
 )
 from neuralviz.evaluation.rows import Row, experiment_rows, find_swept_options
+from neuralviz.evaluation.yardsticks import yardsticks_of
+from neuralviz.headlines.evaluation import describe_verdict
+from neuralviz.jobs.evaluating import recorded_results
 from neuralviz.plots import evaluation as plots
 from neuralviz.plots.report import other_figures, proof_figures, report_html
 from neuralviz.plots.theme import BLUE, VERMILLION
@@ -142,6 +145,14 @@ def test_qualities_are_written_and_coloured_by_their_range(values, is_ratio, dra
     assert cells.text[0][1] == ""
     axis = figure.layout.coloraxis
     assert (axis.cmin, axis.cmax) == ends
+
+
+def test_the_headline_has_the_digits_of_the_figure() -> None:
+    for results in recorded_results():
+        figure = plots.yardstick_figure(results, 0, yardsticks_of(results, 0)[0])
+        assert figure is not None
+        sentence, texts = describe_verdict(results, 0), [trace.text[0] for trace in figure.data]
+        assert sum(f" {text} " in sentence for text in texts) == 2, (sentence, texts)
 
 
 def test_scored_pairs_have_their_figures_in_order() -> None:
