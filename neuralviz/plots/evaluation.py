@@ -323,7 +323,7 @@ def label_accuracy_figure(
         traces,
         escape(title),
         name_axis(list(accuracies), 16, **axis),
-        {"title": "accuracy (higher is better)", "range": [0, 100], "ticksuffix": "%"},
+        {"title": "accuracy ↑", "range": [0, 100], "ticksuffix": "%"},
         barmode="group",
         bargap=0.2,
         showlegend=True,

@@ -33,7 +33,7 @@ from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.database import tidy_soon
 from neuralviz.ui.limits import effective_settings, has_visitors
 from neuralviz.ui.pace import let_others_draw
-from neuralviz.ui.page import plain, show_error
+from neuralviz.ui.page import plain, show_error, slide
 from neuralviz.words import many
 
 T = TypeVar("T")
@@ -65,6 +65,29 @@ def choose_one(
     if chosen is None:  # *Back* to an address without the key empties the session's value
         return settings["default"] or options[0]
     return chosen
+
+
+Write = Callable[[str], None]  # writes a headline
+
+
+def show_views(
+    page: str,
+    views: Mapping[str, Callable[[Write], None]],  # by name; none draws a slide of its own
+    *,
+    key: str,  # of the choice, in the address
+) -> None:
+    """A menu of a page's further views, the first of which is open, and the chosen one as a slide.
+
+    On the stage, the arrow keys lead through all of them.
+    """
+    name = first = next(iter(views))
+    if len(views) > 1:
+        with st.container(key=f"views-{page}"):
+            name = choose_one(
+                st.segmented_control, "View", list(views), key=key, label_visibility="collapsed"
+            )
+    with slide(f"{page}-view") as write_headline:
+        views.get(name, views[first])(write_headline)
 
 
 def show_choosable_table(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -78,11 +79,13 @@ from neuralviz.store.writing import BYTE_ORDER_MARK
 from neuralviz.ui.choices import (
     JOINED,
     MODEL_HELP,
+    Write,
     choose_one,
     choose_precision,
     corpus_store,
     may_load,
     offline_models,
+    show_views,
     trained_names,
 )
 from neuralviz.ui.corpus.opened import open_corpus
@@ -106,7 +109,15 @@ from neuralviz.ui.inputs import (
 )
 from neuralviz.ui.limits import effective_settings, row_limit
 from neuralviz.ui.pace import let_others_draw
-from neuralviz.ui.page import plain, result_view_id, show_error, show_on_stage, slide, wide_columns
+from neuralviz.ui.page import (
+    hide_on_stage,
+    plain,
+    result_view_id,
+    show_error,
+    show_on_stage,
+    slide,
+    wide_columns,
+)
 from neuralviz.ui.runs import SessionRuns, find_current_run, show_current_run
 
 KEY = "evaluation"
@@ -123,7 +134,6 @@ _TABLE_COLUMNS = (
     "sentence1, sentence2 and score; text and group; text and label; or original, generated, "
     "varies, value, fixed1 and fixed2"
 )
-Write = Callable[[str], None]
 
 RUNS = SessionRuns(KEY)
 LONGEST_NAME = 100  # characters
@@ -545,7 +555,6 @@ def _show_state(state: EvaluationState, live: bool) -> None:
     if results.finished(0):
         _offer_downloads(results)
     if shown is not None:
-        shown.show_worst()
         shown.show_views()
 
 
@@ -689,24 +698,25 @@ class _Shown:
 
     # --- the worst cases -----------------------------------------------------------------------
 
-    def show_worst(self) -> None:
-        """Show the worst case of a method as a sentence, and its worst cases as a table."""
+    def _describe_worst(self) -> dict[str, str]:
+        """A sentence on the worst case of each method that has one, by label."""
         data, name = self.results.data[0], headlines.short_name(self.results, _name_method)
-        sentences = {
+        return {
             label: sentence
             for _, label, measured in self.results.finished(0)
             if (sentence := headlines.describe_worst(data, measured, name(label), quote))
         }
-        if not sentences:
-            return
-        with slide("evaluation-worst") as write_headline:
-            label, measured = self.pick_method("evaluation-worst-of", sentences, "Errors of")
-            write_headline(sentences[label])
-            kinds = list(worst_cases(data, measured).items())
-            for title, cases in kinds[:1]:
-                self._show_cases(title, cases, 0, label)
-        for place, (title, cases) in enumerate(kinds[1:], 1):  # they do not fit on the stage
-            self._show_cases(title, cases, place, label)
+
+    def _draw_worst(self, write_headline: Write) -> None:
+        """Show the worst case of a method as a sentence, and its worst cases as a table."""
+        sentences = self._describe_worst()
+        label, measured = self.pick_method("evaluation-worst-of", sentences, "Errors of")
+        write_headline(sentences[label])
+        kinds = list(worst_cases(self.results.data[0], measured).items())
+        for place, (title, cases) in enumerate(kinds):
+            place_on_page = hide_on_stage(f"evaluation-worst-{place}") if place else nullcontext()
+            with place_on_page:  # on the stage, there is room for one
+                self._show_cases(title, cases, place, label)
 
     def _show_cases(self, title: str, cases: pd.DataFrame, place: int, label: str) -> None:
         st.markdown(f"**{title}**")
@@ -724,6 +734,7 @@ class _Shown:
         finished = [measured for _, _, measured in results.finished(0)]
         is_pairs = isinstance(results.data[0], ScoredData) and bool(finished)
         drawings: dict[str, tuple[bool, Callable[[Write], None]]] = {
+            "Errors": (bool(self._describe_worst()), self._draw_worst),
             "Pair by pair": (is_pairs, self._draw_pairs),
             "Similar and dissimilar": (
                 any(len(measured.same) and len(measured.diff) for measured in finished),
@@ -737,18 +748,9 @@ class _Shown:
             "Controlled paraphrases": (any(m.paraphrases for m in finished), self._draw_qualities),
         }
         views = {view: draw for view, (is_there, draw) in drawings.items() if is_there}
-        if not views:
-            return
-        first = next(iter(views))
-        view = choose_one(
-            st.segmented_control,
-            "View",
-            list(views),
-            key=f"view-{results.data[0].kind}",  # the first view depends on the kind
-            label_visibility="collapsed",
-        )
-        with slide("evaluation-view") as write_headline:
-            views.get(view, views[first])(write_headline)
+        if views:
+            # the first view depends on the kind
+            show_views("evaluation", views, key=f"view-{results.data[0].kind}")
 
     def _draw_pairs(self, write_headline: Write) -> None:
         data = self.results.data[0]

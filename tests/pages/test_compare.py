@@ -174,6 +174,7 @@ def test_words_of_a_pair_stand_for_the_chosen_texts() -> None:
     page.selectbox(key="compare-first").set_value(0).run()
     page.selectbox(key="compare-second").set_value(1).run()
     assert not page.exception
+    page.segmented_control(key="compare-more").set_value("Words").run()
     pages.finish_run(page, "compare-pair-0")
     pair = pages.last_run(page, "compare-pair-0")
     assert pair.status == "done"

@@ -45,9 +45,11 @@ def test_it_opens_with_the_recorded_ladder_and_trains_nothing_by_itself() -> Non
     assert "Spearman with people's scores is" in read_page(page)
     assert "frozen-runs" not in page.session_state
     assert "frozen-layers-runs" not in page.session_state
+    page.segmented_control(key="frozen-more").set_value("Two texts").run()
     assert "In the FREEZE paper, this pair gets 0.47" in read_page(finish_run(page, "frozen-two"))
     page.segmented_control(key="frozen-seeds").set_value("Three").run()
     assert "The results below are of other data or settings" in read_page(page)
+    page.segmented_control(key="frozen-more").set_value("Predictions").run()
     rung = next(group for group in page.get("button_group") if group.label == "Rung")
     rung.set_value("siamese").run()
     assert "The worst prediction of **Siamese encoders** is" in read_page(page)
@@ -60,15 +62,18 @@ def test_pairs_of_ones_own_are_trained_on_scored_saved_and_brought_back(bundled)
     run = last_run(page, "frozen")
     assert run.status == "done", run.error
     assert list(run.result.results) == [("cosines", 42), ("siamese", 42)]
+    page.segmented_control(key="frozen-more").set_value("All numbers").run()
     assert "24 train pairs, 8 dev pairs, 8 test pairs." in read_page(page)
+    page.segmented_control(key="frozen-more").set_value("Two texts").run()
     page = finish_run(page, "frozen-two")
     page.text_input(key="frozen-two-2").set_value("A <b>brown</b> dog is jumping.").run()
     page = finish_run(page, "frozen-two")
     scores = last_run(page, "frozen-two").result
     assert all(scores.pair[rung] <= scores.equal[rung] for rung in scores.pair)
-    assert "the score of two identical texts" in read_page(page)
+    assert "two identical texts score" in read_page(page)
     assert "<b>" not in " ".join(element.value for element in page.markdown)
 
+    page.segmented_control(key="frozen-more").set_value("One rung").run()
     page.text_input(key="frozen-name").set_value("a b").run()
     assert "Name the similarity model with" in read_page(press(page, "Save"))
     page.text_input(key="frozen-name").set_value("mine").run()
