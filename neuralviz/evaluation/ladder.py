@@ -164,9 +164,9 @@ def train_ladder(
     line = LinearRegression().fit(cosines[0], scale.shares(raw[0].scores))
     yield _baseline(LINEAR, line.predict(cosines[1]), scale.scores(line.predict(cosines[2])), split)
     for name, own_embedder in own_embedders:
-        own = yield from _own_baseline(name, own_embedder, split, store, should_stop)
-        if not np.allclose(own.measured.cosines, floor.measured.cosines, atol=SAME):
-            yield own  # else the model's own embedding is mean pooling
+        baseline = yield from _own_baseline(name, own_embedder, split, store, should_stop)
+        if not np.allclose(baseline.measured.cosines, floor.measured.cosines, atol=SAME):
+            yield baseline  # else the model's own embedding is mean pooling
     train, dev, test = (replace(part, scores=scale.shares(part.scores)) for part in raw)
     for rung_settings in settings.list_trainings():
         began = time.monotonic()
