@@ -68,9 +68,7 @@ def describe_agreement(similarities: Sequence[Similarity]) -> str:
     n_pairs = int(np.isfinite(first.of_pairs + second.of_pairs).sum())
     if not np.isfinite(correlation) or n_pairs < FEWEST_PAIRS:
         pairs = many(n_pairs, "pair")
-        return (
-            f"The rankings of {pairs} do not show whether {first.method} and {second.method} agree."
-        )
+        return f"With only {pairs}, {first.method} and {second.method} cannot be compared."
     relation = "agree" if correlation >= AGREE else "agree in part"
     if correlation < IN_PART:
         relation = "see different things"

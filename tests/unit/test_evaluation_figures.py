@@ -151,7 +151,7 @@ def test_the_headline_has_the_digits_of_the_figure() -> None:
     for results in recorded_results():
         figure = plots.yardstick_figure(results, 0, yardsticks_of(results, 0)[0])
         assert figure is not None
-        sentence, texts = describe_verdict(results, 0), [trace.text[0] for trace in figure.data]
+        sentence, texts = describe_verdict(results, 0), {trace.text[0] for trace in figure.data}
         assert sum(f" {text} " in sentence for text in texts) == 2, (sentence, texts)
 
 
