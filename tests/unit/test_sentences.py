@@ -491,7 +491,7 @@ def test_what_knows_nothing_of_labels_or_scores_is_no_finding(kind: str) -> None
             if kind == "layers":
                 sentence = training.describe_trained_layers([taken])
             decided += "difference is significant" in sentence or "changed layer" in sentence
-    assert decided <= 2
+    assert decided <= 3
 
 
 @pytest.mark.parametrize("sign", [1, -1])
