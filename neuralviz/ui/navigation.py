@@ -42,7 +42,7 @@ page = st.navigation(
     ]
 )
 show_stage_switch()
-if page.title not in OWN_MODELS:
+if getattr(page, "title", "") not in OWN_MODELS:  # without a server, a page has no title
     show_model_sidebar()
 send_before_leaving()
 if is_served():
