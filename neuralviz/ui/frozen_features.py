@@ -41,7 +41,7 @@ from neuralviz.ui.choices import (
     save_by_name,
     show_views,
 )
-from neuralviz.ui.figures import list_worst, quote, show_figure
+from neuralviz.ui.figures import list_worst, quote, show_figure, show_table
 from neuralviz.ui.inputs import choose_pairs, put_upload_in_address
 from neuralviz.ui.layers import draw_layers, tabulate_coefficients
 from neuralviz.ui.limits import character_limit, effective_settings
@@ -272,7 +272,7 @@ def _show_numbers(ladder: Ladder, _write: Write) -> None:
     )
     st.caption(plain(" ".join([sizes, *test.notes])))
     table = numbers.dropna(axis="columns", how="all").round(3)
-    st.dataframe(table, hide_index=True, key="frozen-table")
+    show_table(table, "frozen-table", title="All numbers")
     if "published Spearman" in table:
         papers = ladders.PUBLISHED_OF
         st.caption(f"*Published*: {papers} on these test pairs, those of STS-B.")

@@ -57,7 +57,7 @@ from neuralviz.training.settings import (
     steps_of_epoch,
 )
 from neuralviz.ui.choices import choose_one, corpus_store, pick_corpus, save_by_name
-from neuralviz.ui.figures import show_figure
+from neuralviz.ui.figures import show_figure, show_table
 from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.page import hide_on_stage, plain, show_error, show_headline, slide, wide_columns
 from neuralviz.ui.runs import RunSentences, SessionRuns, find_current_run, show_current_run
@@ -256,7 +256,7 @@ def _list_changes(changed: Sequence[NewNeighbours], texts: Sequence[str]) -> Non
     """List the nearest neighbour of some texts before and after the training."""
     rows = [[texts[i] for i in (change.text, change.before, change.after)] for change in changed]
     frame = pd.DataFrame(rows, columns=["text", "nearest before", "nearest after"])
-    st.dataframe(frame, hide_index=True, height=520)
+    show_table(frame, "training-changed", title="Texts with new neighbours", height=520)
 
 
 @st.cache_data(max_entries=4, show_spinner=False, hash_funcs={TrainOnCorpus: repr})
@@ -391,7 +391,7 @@ def _show_table(task: FillTrainingTable, corpus: str, result: FilledTable, _live
         key="training-table-figure",
         height=max(320, 140 + PIXELS_A_ROW * len({cell.row for cell in result.cells})),
     )
-    st.dataframe(tables.training_frame(table, result.cells), hide_index=True)
+    show_table(tables.training_frame(table, result.cells), "training-table-numbers")
 
 
 # --- a training by another program -------------------------------------------------------------
