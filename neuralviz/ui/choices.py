@@ -78,14 +78,12 @@ def show_views(
 
     On the stage, the arrow keys lead through all of them.
     """
-    name = first = next(iter(views))
-    if len(views) > 1:
-        with st.container(key=f"views-{page}"):
-            name = choose_one(
-                st.segmented_control, "View", list(views), key=key, label_visibility="collapsed"
-            )
+    with st.container(key=f"views-{page}"):
+        name = choose_one(
+            st.segmented_control, "View", list(views), key=key, label_visibility="collapsed"
+        )
     with slide(f"{page}-view") as write_headline:
-        views.get(name, views[first])(write_headline)
+        views.get(name, next(iter(views.values())))(write_headline)
 
 
 def choose_precision(key: str, first: str) -> Precision:
