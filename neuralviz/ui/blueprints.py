@@ -13,13 +13,14 @@ from neuralviz.models.shared import shared_model
 from neuralviz.plots.micro_tuning import MAX_ROWS, blueprint_grid
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
-from neuralviz.ui.choices import chosen_model_id, load_model_or_none
+from neuralviz.ui.address import accept_former
+from neuralviz.ui.choices import REMEMBERED, chosen_model_id, load_model_or_none
 from neuralviz.ui.figures import allow_swiping, show_figure
 from neuralviz.ui.inputs import ALL_EXAMPLES, ask_text_fields
 from neuralviz.ui.page import show_error, slide, wide_columns
 from neuralviz.words import many
 
-PAGE, BLUEPRINTS = "grid", "blueprints"  # the latter is the field's key, in the address, too
+PAGE, BLUEPRINTS = "grid", "grid-blueprints"  # the latter is the field's key
 WINDOW = 40  # tokens drawn at once: more cannot be read from the back of a room
 PAPERS_MIX = ", ".join(f"({keep}, {mask})" for keep, mask in DEFAULT_BLUEPRINTS)
 EXAMPLES = {
@@ -30,9 +31,10 @@ EXAMPLES = {
 
 def show() -> None:
     text_column, blueprints_column = wide_columns([3, 2], PAGE)
-    st.session_state.setdefault(BLUEPRINTS, PAPERS_MIX)
+    accept_former({"blueprints": BLUEPRINTS})
     typed = blueprints_column.text_input(
         "Blueprints (keep, mask)",
+        PAPERS_MIX,
         key=BLUEPRINTS,
         bind="query-params",
         help="For example (2, 1), (1, 3). Edit the list and press Enter.",
@@ -89,6 +91,7 @@ def _choose_chunk(text: TokenizedText) -> slice:
         1,
         n_chunks,
         key=key,
+        **REMEMBERED,
         help=(
             "A text longer than the model's window is split between sentences. Each chunk "
             "is masked separately; the model learns from the inputs of all chunks in one step."
@@ -108,5 +111,6 @@ def _choose_window(n_tokens: int) -> range:
     key = f"{PAGE}-first"
     last = n_tokens - WINDOW + 1
     st.session_state[key] = min(st.session_state.get(key, 1), last)
-    first = st.slider(f"First token to show ({WINDOW} of {n_tokens:,} at a time)", 1, last, key=key)
+    label = f"First token to show ({WINDOW} of {n_tokens:,} at a time)"
+    first = st.slider(label, 1, last, key=key, **REMEMBERED)
     return range(first - 1, first - 1 + WINDOW)

@@ -1,12 +1,8 @@
-"""What all pages share: header, columns, errors, the stage with its slides, the tour, the address.
-
-The address holds settings and the id of a view saved on this machine, never its texts.
-"""
+"""What all pages share: header, columns, errors, the stage with its slides, the tour."""
 
 from __future__ import annotations
 
 import re
-import threading
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,9 +19,7 @@ from neuralviz.errors import NeuralvizError
 from neuralviz.files import COMMON_VIEW
 from neuralviz.paths import app_folder
 
-RUN = "run"  # query parameter: the id of a run
 USER_SOURCES = ("Paste", "Upload")  # sources that hold a user's own texts
-_drawing = threading.local()  # by thread: values that wait for the end of `one_history_entry`
 
 _JOINED = re.compile(r"(?i)www(?=\.)|https?(?=://)|@|-(?=[->])|<(?=-)")  # begin links and arrows
 _MARKDOWN = re.compile(r"[\\`*_{}\[\]()#|~$:<>&]|(?<=:material)/")
@@ -300,31 +294,6 @@ def _show_question_card(title: str) -> bool:
             _leave(_QUESTION)
     _pointer(key="pointer", data={"at": list(card.selectors)})
     return True
-
-
-# --- the address ---------------------------------------------------------------------------------
-
-
-@contextmanager
-def one_history_entry() -> Iterator[None]:
-    """Make all changes of the address one entry of the browser's history."""
-    # *Back* then leads to the run before, never to a view with another view's run
-    held: dict[str, str] = {}
-    _drawing.held = held
-    try:
-        yield
-    finally:
-        _drawing.held = None
-        if held:
-            st.query_params.update(held)
-
-
-def set_query_params(values: Mapping[str, str]) -> None:
-    held = getattr(_drawing, "held", None)
-    if held is None:
-        st.query_params.update(values)
-    else:
-        held.update(values)
 
 
 def result_view_id(key: str) -> str:

@@ -45,17 +45,6 @@ def open_maps(corpus: Corpus, kept: Sequence[KeptMap]) -> list[OpenMap]:
     return [replace(saved, corpus=opened, label=labels[saved.spec]) for saved in maps]
 
 
-def open_other_maps(corpus: Corpus, maps: Sequence[OpenMap]) -> list[OpenMap]:
-    """One saved map for every method that ``maps`` do not show."""
-    shown = {opened.kept.embedder for opened in maps}
-    embedders = {embedder.id for embedder in CorpusStore().vectors.embedders() if embedder.spec}
-    first_maps: dict[str, KeptMap] = {}
-    for kept in KeptMaps(CorpusStore()).list_maps(corpus):
-        if kept.embedder in embedders - shown:
-            first_maps.setdefault(kept.embedder, kept)
-    return open_maps(corpus, list(first_maps.values()))
-
-
 def open_ahead() -> None:
     """Read the newest map of the newest large corpus, so that its first visitor need not wait."""
     with suppress(NeuralvizError):  # the page shows the error

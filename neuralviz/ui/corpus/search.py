@@ -18,6 +18,7 @@ from neuralviz.maps.mapping import SAMPLED, SampledNeighbours
 from neuralviz.maps.neighbours import K, Neighbours
 from neuralviz.maps.opened import OpenCorpus, OpenMap, Selection, TextFilter
 from neuralviz.plots.theme import shorten
+from neuralviz.ui.address import read_new, write
 from neuralviz.ui.choices import REMEMBERED, choose_one, needs_asking
 from neuralviz.ui.page import plain
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
@@ -31,7 +32,6 @@ SELECTED, SELECTED_BY = "corpus-selected", "corpus-selected-by"
 SEARCH, LAST_SEARCH = "corpus-search", "corpus-asked"  # the box; the search that was made last
 SENTENCE = "corpus-sentence"  # the one placed on the maps
 LIST = "corpus-list"  # the list below the maps
-_WRITTEN = "corpus-written"  # the page's last two values of TEXT: a late click has the old one
 
 TEXT = "text"  # in the address: the number of the chosen text, from 1
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
@@ -136,24 +136,17 @@ def clear_selection() -> None:
 
 
 def read_chosen_text(n_texts: int) -> None:
-    """Choose the text of a newly opened address, but not of one that the page wrote."""
-    linked = st.query_params.get(TEXT, "")
-    is_new = linked not in st.session_state.get(_WRITTEN, ())
-    if is_new and _NUMBER.fullmatch(linked) and int(linked) <= n_texts:
-        choose_row(int(linked) - 1, show=False)
+    """Choose the text of an address that was just opened."""
+    linked = read_new(TEXT)
+    if linked is not None:
+        st.session_state.pop(ROW, None)
+        if _NUMBER.fullmatch(linked) and int(linked) <= n_texts:
+            choose_row(int(linked) - 1, show=False)
 
 
 def write_chosen_text(view: MapView) -> None:
     """Name the chosen text in the address."""
-    row = view.chosen_row
-    value = "" if row is None else str(row + 1)
-    last = st.session_state.get(_WRITTEN, ("",))[0]
-    if value != last:
-        st.session_state[_WRITTEN] = value, last
-    if value:
-        st.query_params[TEXT] = value
-    else:
-        st.query_params.pop(TEXT, None)
+    write({TEXT: "" if view.chosen_row is None else str(view.chosen_row + 1)})
 
 
 # --- searching -----------------------------------------------------------------------------------
@@ -163,13 +156,11 @@ def show_search(view: MapView) -> MapView:
     """Widgets for search, filter and names of clusters; returns the view with the last two."""
     row = st.container(horizontal=True, vertical_alignment="bottom")
     box = row.container(width="stretch", key=f"{SEARCH}-box")
-    st.session_state.setdefault("corpus-how", WORDS)  # the tour sets it, too
     mode = choose_one(
         row.segmented_control,
         "Search mode",
         [WORDS, MEANING],
         key="corpus-how",
-        default=None,
         label_visibility="collapsed",
         persist_state="session",
     )

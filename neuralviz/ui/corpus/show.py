@@ -28,7 +28,6 @@ from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.store.writing import BYTE_ORDER_MARK, table_bytes
 from neuralviz.ui.choices import choose_one, show_choosable_table
-from neuralviz.ui.corpus.opened import open_other_maps
 from neuralviz.ui.corpus.search import (
     CHOSEN_TEXT,
     CLUSTERS,
@@ -395,8 +394,6 @@ def show_accuracy(view: MapView) -> None:
     names = list(_find_labels(corpus.label_names[:MOST_LABELS], corpus, samples[0]))
     if not names:
         return
-    if not corpus.is_large:
-        methods = methods + open_other_maps(corpus.corpus, methods)
     scores = _score_labels(methods, names)
     labels = method_labels([open_map.spec for open_map in methods])
     table = pd.DataFrame(
@@ -451,13 +448,12 @@ def show_lists(view: MapView) -> None:
     lists |= {CLUSTERS: _show_clusters, CHOSEN_TEXT: _show_text, SELECTION: _show_selected}
     if st.session_state.get(SENTENCE):
         lists[NEAREST] = _show_nearest
-    if st.session_state.get(LIST) not in lists:
+    if st.session_state.get(LIST, next(iter(lists))) not in lists:
         st.session_state[LIST] = next(iter(lists))
     chosen = choose_one(
         st.segmented_control,
         "List",
         list(lists),
-        default=None,
         key=LIST,
         label_visibility="collapsed",
         persist_state="session",
