@@ -14,7 +14,7 @@ from pyarrow import compute, parquet, types
 from neuralviz.errors import TextError
 from neuralviz.reading.arrow_tables import check_damage
 from neuralviz.reading.source import HEAD, Source, tidy
-from neuralviz.reading.table import MAX_CHARACTERS, cell_text, match_names
+from neuralviz.reading.table import MAX_CHARACTERS, cell_text, list_columns, match_names
 from neuralviz.reading.texts import MAX_TEXTS
 
 ENDINGS = (".npy", ".parquet")
@@ -151,8 +151,8 @@ def _find_vector_column(name: str, schema: pa.Schema, column: str) -> str:
     if column:
         if column not in lists:
             raise TextError(
-                f"{name} has no vectors in a column “{column[:40]}”. Columns with lists of numbers: "
-                f"{', '.join(title[:40] for title in lists[:10]) or 'none'}."
+                f"{name} has no vectors in a column “{column[:40]}”. Its columns with lists of "
+                f"numbers: {list_columns(lists) or 'none'}."
             )
         return column
     named = match_names(lists, VECTOR_COLUMNS)

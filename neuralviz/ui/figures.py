@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -24,6 +25,7 @@ from streamlit.delta_generator import DeltaGenerator
 from neuralviz.plots.report import NOTHING, About, file_name, standalone_html
 from neuralviz.plots.theme import escape, shorten, templates_json, unstyled_json
 from neuralviz.store.writing import frame_csv, frame_parquet
+from neuralviz.ui.address import digest_of
 from neuralviz.ui.page import hide_on_stage, plain
 from neuralviz.words import number
 
@@ -44,6 +46,7 @@ _component = streamlit.components.v2.component(
     isolate_styles=False,
 )
 MOST_AREAS = 100  # in one selection
+_RUN_ID = re.compile(r"-?[0-9a-f]{24}")  # differs from visit to visit
 
 
 # --- the live figure -----------------------------------------------------------------------------
@@ -98,6 +101,8 @@ def draw_live_figure(
         "selects": "areas" if handlers.areas else "points" if handlers.select else "",
         "hovers": handlers.hover is not None,
         "windows": handlers.window is not None,
+        "place": _RUN_ID.sub("", key),  # the address has its zoom under this name
+        "drawn": digest_of(_RUN_ID.sub("", name or key) + footer),  # another one has its own zoom
     }
 
     def hand_over(event: str, handle: Callable[[Any], None] | None) -> Callable[[], None]:

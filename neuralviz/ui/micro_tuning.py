@@ -106,6 +106,7 @@ FAST_EPOCH = 0.15  # duration relative to an exact epoch, after the first
 SHOWN_PRODUCTS = 100
 BLANKS = SessionRuns("try-delta")
 PREDICT_KEY = "try-delta-asked"
+SENTENCE = "sentence"  # session state and address: the sentence with a blank
 PATIENCE = 0.6  # seconds: enough to fill most sentences
 NO_OTHER = -1
 EXAMPLES: Mapping[str, Sequence[str]] = ALL_EXAMPLES["micro-tuning"]
@@ -750,18 +751,19 @@ def try_deltas(record: RunRecord, model: ModelRef, key: str, text: int) -> None:
     # the model is loaded when somebody asks for it; on the tour, the bundled one by itself
     if text not in record.started_texts:
         return
-    is_asked = any(st.session_state.get(name, False) for name in (PREDICT_KEY, f"{key}-predict"))
+    is_asked = SENTENCE in st.query_params
+    is_asked |= any(st.session_state.get(name, False) for name in (PREDICT_KEY, f"{key}-predict"))
     is_automatic = is_tour_at("Micro-tuning") and record.model_id == BUNDLED
     is_answered = is_asked or is_automatic or find_held("masked", record.model_id) is not None
     with slide(f"{key}-try") if is_answered else st.container():  # an empty slide shows nothing
         st.subheader("What does it know now?", anchor=False)
         with show_on_stage("try"), st.container(horizontal=True, vertical_alignment="bottom"):
             first = sentence_with_blank(record.texts[text], record.reports.get(text))
-            remember_texts("sentence", {"sentence": first}, (record.texts, text))
+            remember_texts(SENTENCE, {SENTENCE: first}, (record.texts, text))
             sentence = st.text_input(
                 "A sentence with a blank: ___",
                 max_chars=character_limit(),
-                key="sentence",
+                key=SENTENCE,
                 persist_state="session",
                 help="Any sentence, also one that is not in the text. Write ___ for each blank.",
             )

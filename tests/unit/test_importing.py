@@ -126,7 +126,7 @@ def test_a_parquet_file_brings_its_texts_and_its_vector_column(tmp_path: Path) -
     both = table(tags=[[1, 2]], minilm=[[0.5, 2]], text=["x"], vector=[[3, 4]])
     assert list_vector_columns(both) == ["vector", "minilm"]
     assert read_vectors(both, "minilm").vectors.tolist() == [[0.5, 2]]
-    with pytest.raises(TextError, match="no vectors in a column “text”.* tags, minilm, vector"):
+    with pytest.raises(TextError, match=r"no vectors in a column “text”.*minilm"):
         read_vectors(both, "text")
     assert list_vector_columns(Source("x.parquet", b"x")) == []
     assert list_vector_columns(Source("x.csv", b"vector")) == []

@@ -1,16 +1,23 @@
 // The browser's history has an entry for each thing that a person does, and none for what a page
 // adds to its address by itself. Streamlit does it the other way round.
 
-{
+window.neuralvizAddress ??= (() => {
   const { pushState, replaceState } = history
   const BESIDE = ["run", "earlier"] // name what is shown and decide nothing: never an entry
+  const OWN = "zoom-" // begins what the browser alone knows; the page leaves it as it is
   let isAsked = false // by a person, since the last entry
 
-  const comparable = (url) => {
-    const { pathname, searchParams } = new URL(url ?? location.href, location.href)
-    for (const name of BESIDE) searchParams.delete(name)
-    searchParams.sort()
-    return { pathname, all: `${pathname}?${searchParams}` }
+  function comparable({ pathname, searchParams }) {
+    const decisive = [...searchParams].filter(([name]) => !BESIDE.includes(name))
+    return `${pathname}?${decisive.map((pair) => pair.join("=")).sort().join("&")}`
+  }
+
+  function go(state, url) {
+    const before = new URL(location.href)
+    const isNew = comparable(before) !== comparable(url)
+    const isEntry = isNew && (isAsked || before.pathname !== url.pathname)
+    if (isEntry) isAsked = false
+    ;(isEntry ? pushState : replaceState).call(history, state, "", url)
   }
 
   for (const action of ["pointerdown", "keydown"]) {
@@ -18,11 +25,24 @@
   }
   addEventListener("popstate", () => { isAsked = false }, true)
 
-  history.pushState = history.replaceState = (state, title, url) => {
-    const before = comparable(location.href)
-    const after = comparable(url)
-    const isNew = before.all !== after.all && (isAsked || before.pathname !== after.pathname)
-    if (isNew) isAsked = false
-    ;(isNew ? pushState : replaceState).call(history, state, title, url)
+  history.pushState = history.replaceState = (state, title, to) => {
+    const before = new URL(location.href)
+    const url = new URL(to ?? before, before)
+    if (url.pathname === before.pathname) {
+      const isOwn = ([name]) => name.startsWith(OWN)
+      for (const [name] of [...url.searchParams].filter(isOwn)) url.searchParams.delete(name)
+      for (const pair of [...before.searchParams].filter(isOwn)) url.searchParams.append(...pair)
+    }
+    go(state, url)
   }
-}
+
+  return {
+    zoomOf: (name) => new URL(location.href).searchParams.get(OWN + name),
+    keepZoom(name, value) {
+      const url = new URL(location.href)
+      if (value) url.searchParams.set(OWN + name, value)
+      else url.searchParams.delete(OWN + name)
+      go(history.state, url)
+    },
+  }
+})()

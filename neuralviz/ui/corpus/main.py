@@ -61,6 +61,7 @@ from neuralviz.ui.corpus.search import (
     forget_selection,
     place_sentence,
     read_chosen_text,
+    remember_selection,
     search_samples,
     show_search,
     write_chosen_text,
@@ -164,6 +165,7 @@ def _explore(maps: Sequence[OpenMap], colours: Sequence[str]) -> None:
             headline_area, map_area = st.container(), st.container()
         with show_on_stage("search"):
             view = show_search(view)
+            remember_selection(view.corpus.n_texts)
         with headline_area:
             show_headline(describe_neighbourhoods(view), key="maps")
         with map_area:

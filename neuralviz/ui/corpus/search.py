@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -18,8 +19,9 @@ from neuralviz.maps.mapping import SAMPLED, SampledNeighbours
 from neuralviz.maps.neighbours import K, Neighbours
 from neuralviz.maps.opened import OpenCorpus, OpenMap, Selection, TextFilter
 from neuralviz.plots.theme import shorten
-from neuralviz.ui.address import read_new, write
+from neuralviz.ui.address import is_lost, mark_lost, read_new, write
 from neuralviz.ui.choices import REMEMBERED, choose_one, needs_asking
+from neuralviz.ui.inputs import NO_VIEW, View, load_view, save_view
 from neuralviz.ui.page import plain
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.words import joined, many, search_terms
@@ -34,6 +36,8 @@ SENTENCE = "corpus-sentence"  # the one placed on the maps
 LIST = "corpus-list"  # the list below the maps
 
 TEXT = "text"  # in the address: the number of the chosen text, from 1
+_KEPT = "corpus-selected-kept"  # session state: the last selection, and the id it is kept under
+_CONTAINING = "containing"  # begins the reason of a selection by words
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 CHOSEN_TEXT, SELECTION, NEAREST = "Text", "Selection", "Neighbours of your sentence"
 DIFFERENT, CLUSTERS = "Where the maps disagree", "Clusters"
@@ -130,6 +134,30 @@ def forget_selection() -> None:
         st.session_state.pop(key, None)
 
 
+def remember_selection(n_texts: int) -> None:
+    """Bring back the selection of an address that was just opened, and keep the shown one."""
+    linked = read_new(SELECTED)
+    if linked is not None:
+        view = load_view(linked) if linked else NO_VIEW
+        for name in (SELECTED, SELECTED_BY):
+            st.session_state.pop(name, None)
+        if view is None:
+            mark_lost(SELECTED)
+        elif view.choices:
+            select(Selection.unpack(dict(view.choices)["rows"], n_texts), view.texts[0], show=False)
+    if is_lost(SELECTED):
+        st.warning("The selection of this link is not saved here any more.")
+    chosen, reason = st.session_state.get(SELECTED), st.session_state.get(SELECTED_BY, "")
+    kept, view_id = st.session_state.get(_KEPT, (None, ""))
+    if chosen is not kept:
+        view_id = ""
+        if chosen and not reason.startswith(_CONTAINING):  # a search is in the address as it is
+            with suppress(OSError):  # no link without a folder to keep it in
+                view_id = save_view(View((reason,), choices=(("rows", chosen.pack()),)))
+        st.session_state[_KEPT] = chosen, view_id
+    write({SELECTED: view_id})
+
+
 def clear_selection() -> None:
     forget_selection()
     st.session_state[SEARCH] = ""
@@ -212,7 +240,7 @@ def _search(corpus: OpenCorpus, mode: str, query: str) -> None:
 def _quote_query(query: str) -> str:
     """The words in quotation marks, such as ``containing “ice” and “snow”``."""
     quoted = [f"“{shorten(term, 40)}”" for term in dict.fromkeys(search_terms(query) or [query])]
-    return f"containing {joined(quoted)}"
+    return f"{_CONTAINING} {joined(quoted)}"
 
 
 # --- filters -------------------------------------------------------------------------------------
