@@ -51,7 +51,7 @@ from neuralviz.plots.compare import Layout, similarity_heatmap, text_names
 from neuralviz.plots.report import About, file_name
 from neuralviz.plots.theme import shorten
 from neuralviz.ui import compare
-from neuralviz.ui.address import RUN, digest_of, remember_number, write
+from neuralviz.ui.address import RUN, digest_of, is_lost, mark_lost, remember_number, write
 from neuralviz.ui.choices import (
     REMEMBERED,
     choose_one,
@@ -196,6 +196,10 @@ def _restore(task: TuneTexts) -> bool:
 
 def _restore_earlier(task: TuneTexts) -> None:
     """Make the run that the address names beside that of ``task`` the last one."""
+    if is_lost(EARLIER):
+        st.warning(
+            "The earlier run of this link is not saved here any more: the newer one is alone."
+        )
     if not (written := st.query_params.get(EARLIER)):
         return
     with suppress(ValueError, LookupError, TypeError, AttributeError):  # of another page
@@ -203,7 +207,8 @@ def _restore_earlier(task: TuneTexts) -> None:
         if RUNS.find(earlier) or RUNS.recall(earlier, result_view_id(KEY)):
             return
     write({EARLIER: ""})
-    st.toast("The earlier run in this link is not saved here. Showing the newer one alone.")
+    mark_lost(EARLIER)
+    st.rerun()
 
 
 def _read_changes(written: str, settings: TuningSettings) -> TuningSettings:

@@ -283,6 +283,9 @@ def _show_question_card(title: str) -> bool:
     if st.session_state.get(_QUESTION) != number:
         st.session_state[_QUESTION] = number
         st.session_state.update(card.session)
+        if card.address and set(st.query_params) <= {_QUESTION, "stage"}:
+            st.query_params.update(card.address)
+            st.rerun()  # widgets read the address as it was when the script run began
     with st.container(border=True, key="asked", horizontal=True, vertical_alignment="center"):
         st.markdown(f"**{card.question}** {card.text}")
         if st.button("All questions", type="tertiary", key="asked-list"):
