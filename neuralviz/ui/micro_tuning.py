@@ -196,19 +196,19 @@ def _restore(task: TuneTexts) -> bool:
 
 def _restore_earlier(task: TuneTexts) -> None:
     """Make the run that the address names beside that of ``task`` the last one."""
+    written = st.query_params.get(EARLIER)
+    if written and not _recall_earlier(task, written):
+        write({EARLIER: ""})
+        mark_lost(EARLIER)
     if is_lost(EARLIER):
-        st.warning(
-            "The earlier run of this link is not saved here any more: the newer one is alone."
-        )
-    if not (written := st.query_params.get(EARLIER)):
-        return
+        st.warning("The earlier run in this link is not saved here any more.")
+
+
+def _recall_earlier(task: TuneTexts, written: str) -> bool:
     with suppress(ValueError, LookupError, TypeError, AttributeError):  # of another page
         earlier = replace(task, settings=_read_changes(written, task.settings))
-        if RUNS.find(earlier) or RUNS.recall(earlier, result_view_id(KEY)):
-            return
-    write({EARLIER: ""})
-    mark_lost(EARLIER)
-    st.rerun()
+        return bool(RUNS.find(earlier) or RUNS.recall(earlier, result_view_id(KEY)))
+    return False
 
 
 def _read_changes(written: str, settings: TuningSettings) -> TuningSettings:
