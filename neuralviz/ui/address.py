@@ -50,8 +50,11 @@ def write(values: Mapping[str, str | list[str]]) -> None:
     """Change parameters that no widget is bound to; empty ones are removed."""
     for name in [name for name, value in values.items() if not value and name in st.query_params]:
         del st.query_params[name]
-    lists = {name: [v] if isinstance(v, str) else v for name, v in values.items() if v}
-    changed = {name: v for name, v in lists.items() if st.query_params.get_all(name) != v}
+    changed = {
+        name: value
+        for name, value in values.items()
+        if value and st.query_params.get_all(name) != ([value] if value == str(value) else value)
+    }
     if changed:
         st.query_params.update(changed)
 

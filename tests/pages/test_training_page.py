@@ -102,7 +102,7 @@ def test_two_ways_are_trained_and_one_encoder_is_saved_and_the_address_brings_th
     assert "Saved as" not in read_page(page)  # that was the other one
     assert "already a model" in read_page(press(page, "Save"))
 
-    again = opened(corpus, tiny, **SHORT, run=page.query_params["run"][0])
+    again = opened(corpus, tiny, **SHORT, run=page.query_params["run"])
     assert last_run(again, "training").is_reopened
     assert not [*page.warning, *again.warning]
     gone = opened(corpus, tiny, **SHORT | {"training-seed": 5}, run="gone")
