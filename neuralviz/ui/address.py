@@ -46,6 +46,13 @@ def read_new(name: str, key: str = "") -> str | None:
     return "" if value is None and is_history else value
 
 
+def read_bound(key: str) -> str | None:
+    """What a bound widget that is not drawn yet will have; None for its first value."""
+    context = get_script_run_ctx(suppress_warning=True)
+    value = None if context and context.is_history_navigation else st.session_state.get(key)
+    return value or st.query_params.get(key)
+
+
 def write(values: Mapping[str, str | list[str]]) -> None:
     """Change parameters that no widget is bound to; empty ones are removed."""
     for name in [name for name, value in values.items() if not value and name in st.query_params]:

@@ -45,7 +45,7 @@ from neuralviz.store.corpora import MAX_NAME, Corpus, CorpusStore
 from neuralviz.store.importing import FILE, import_vectors, imported_label, imported_specs
 from neuralviz.store.vectors import embedder_id
 from neuralviz.store.writing import table_bytes
-from neuralviz.ui.address import RUN, remember_choice
+from neuralviz.ui.address import RUN, read_bound, remember_choice
 from neuralviz.ui.choices import (
     ROW_HEIGHT,
     choose_method,
@@ -261,12 +261,10 @@ def choose_colour(place: Place, options: Mapping[str, str]) -> str:
 
 def _choose_projection(place: str) -> ProjectionSettings:
     key = f"map-{place}"
-    # before the box is there, the address has the title of the projection that it will show
-    linked = {title: name for name, title in REDUCERS.items()}.get(
-        st.query_params.get(f"{key}-reducer", ""), "umap"
-    )
+    chosen = read_bound(f"{key}-reducer")
+    title = chosen if chosen in REDUCERS.values() else REDUCERS.get(chosen or "", REDUCERS["umap"])
     with st.popover(
-        REDUCERS[st.session_state.get(f"{key}-reducer") or linked],
+        title,  # an address has the title, the session the name
         icon=":material/scatter_plot:",
         help="Projection settings",
         key=f"{key}-projection",

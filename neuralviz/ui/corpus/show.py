@@ -132,7 +132,7 @@ def show_maps(view: MapView) -> None:
             "searches cover all of them."
         )
         help_ = "Drawing all points takes longer."
-        if st.toggle(f"Draw all {n:,} points", key="corpus-all", help=help_):
+        if st.toggle(f"Draw all {n:,} points", key="corpus-all", bind="query-params", help=help_):
             drawn = np.arange(n)
     drawings = []
     for open_map, option in zip(view.maps, view.colours, strict=True):
