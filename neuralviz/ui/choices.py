@@ -32,7 +32,7 @@ from neuralviz.models.shared import (
 from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.database import tidy_soon
 from neuralviz.store.importing import FILE
-from neuralviz.ui.address import read_new, write
+from neuralviz.ui.address import forget_loss, is_lost, mark_lost, read_new, write
 from neuralviz.ui.limits import effective_settings, has_visitors
 from neuralviz.ui.pace import let_others_draw
 from neuralviz.ui.page import plain, show_error
@@ -168,12 +168,12 @@ def pick_corpus(
     elif (linked := read_new(key)) is not None:
         named = [corpus.id for corpus in corpora.values() if linked == corpus.name]
         st.session_state[key] = (named or [linked or next(iter(corpora))])[0]
-    elif key not in st.session_state:
+    elif st.session_state.get(key) is None and not is_lost(key):
         st.session_state[key] = next(iter(corpora))
-    if st.session_state.get(key) not in corpora:
+    if corpora and st.session_state[key] not in corpora:
+        mark_lost(key)
         st.session_state[key] = None
-    is_gone = bool(corpora) and st.session_state[key] is None
-    if is_gone:
+    if is_gone := bool(corpora) and st.session_state[key] is None:
         st.warning("The corpus of this link was deleted, or is not saved here. Choose another one.")
     chosen = selectbox(
         "Corpus",
@@ -189,6 +189,7 @@ def pick_corpus(
     )
     corpus = corpora.get(chosen or "")
     if corpus is not None:
+        forget_loss(key)
         write({key: corpus.id})
     return corpus
 

@@ -186,18 +186,11 @@ def test_an_upload_becomes_a_map_that_is_kept(page: Page, address: str, tmp_path
         "?.reduce((n, t) => n + (t.customdata?.length ?? 0), 0) === 24",
         timeout=3 * MINUTE,
     )
-    before = traces(page, MEAN, "t.x")
-    link = page.url
     page.get_by_role("button", name="Download", exact=True).first.click()
     table = parquet.read_table(download(page, "Points and embeddings (Parquet)"))
     assert table["text"].to_pylist() == TEXTS
     assert len(table["vector"][0]) == 384
     assert {"id", "x", "y", "cluster", "x (label)", "=place"} <= set(table.column_names)
-    page.goto("about:blank")
-    page.goto(link)
-    page.locator(MEAN).locator(".main-svg").first.wait_for(timeout=2 * MINUTE)
-    settled(page)
-    assert traces(page, MEAN, "t.x") == before, "the map is another one when it is opened again"
 
 
 def test_a_page_of_its_own_searches_and_colours_all_maps(page: Page) -> None:
