@@ -12,10 +12,9 @@ window.neuralvizAddress ??= (() => {
     return `${pathname}?${decisive.map((pair) => pair.join("=")).sort().join("&")}`
   }
 
+  // One entry an action: a button that leads to another page first changes what follows the path.
   function go(state, url) {
-    const before = new URL(location.href)
-    const isNew = comparable(before) !== comparable(url)
-    const isEntry = isNew && (isAsked || before.pathname !== url.pathname)
+    const isEntry = isAsked && comparable(new URL(location.href)) !== comparable(url)
     if (isEntry) isAsked = false
     ;(isEntry ? pushState : replaceState).call(history, state, "", url)
   }
@@ -23,6 +22,7 @@ window.neuralvizAddress ??= (() => {
   for (const action of ["pointerdown", "keydown"]) {
     addEventListener(action, () => { isAsked = true }, true)
   }
+  addEventListener("click", ({ detail }) => { isAsked ||= detail === 0 }, true) // by no pointer
   addEventListener("popstate", () => { isAsked = false }, true)
 
   history.pushState = history.replaceState = (state, title, to) => {
