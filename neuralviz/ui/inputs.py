@@ -65,6 +65,7 @@ from neuralviz.words import many
 # example texts by page and name
 ALL_EXAMPLES: dict[str, Any] = tomllib.loads((ASSETS / "examples.toml").read_text("utf-8"))
 TEXT_ENDINGS = ["txt", "md", *(ending[1:] for ending in TABLES)]
+SOURCES = ("Example", *USER_SOURCES)  # of texts
 FEW_TEXTS = 5
 EXAMPLE_HEIGHT = 109  # px, four lines; more texts than a few are scrolled
 SHOWN_TEXTS = 40
@@ -107,22 +108,22 @@ def ask_texts(
 ) -> ReadTexts:
     """Ask for texts: an example (the first at the start), pasted ones, or a file.
 
-    A ``view`` in the address restores them (see ``links``). Blanks, control characters and texts
+    A ``view`` in the address restores them. Blanks, control characters and texts
     beyond ``max_texts`` are left out, which the page says.
     """
-    view = open_upload(key)
-    if view == NO_VIEW:
-        st.session_state[f"{key}-source"] = "Example"
-    elif view is not None and view.file is None:
+    of_source = f"{key}-source"
+    st.session_state.setdefault(of_source, SOURCES[0])
+    if (linked := read_new(of_source)) is not None:
+        st.session_state[of_source] = linked if linked in SOURCES else SOURCES[0]
+    view = open_upload(key)  # which decides the source, where there is one
+    if view == NO_VIEW and is_lost(key):
+        st.session_state[of_source] = SOURCES[0]
+    elif view is not None and view != NO_VIEW and view.file is None:
         _restore_pasted(key, view)
-    st.session_state.setdefault(f"{key}-source", "Example")
     source = st.segmented_control(
-        "Texts",
-        ["Example", "Paste", "Upload"],
-        required=True,
-        key=f"{key}-source",
-        persist_state="session",
+        "Texts", SOURCES, required=True, key=of_source, persist_state="session"
     )
+    write({of_source: source if source in USER_SOURCES else ""})
     if source == "Paste":
         read = ask_pasted(key, height=height, label_visibility="collapsed", persist_state="session")
         notes = [f"{many(len(read.texts), 'text')}." if read.texts else "No text yet."]
