@@ -261,8 +261,8 @@ def choose_colour(place: Place, options: Mapping[str, str]) -> str:
 
 def _choose_projection(place: str) -> ProjectionSettings:
     key = f"map-{place}"
-    chosen = read_bound(f"{key}-reducer")
-    title = chosen if chosen in REDUCERS.values() else REDUCERS.get(chosen or "", REDUCERS["umap"])
+    chosen = read_bound(f"{key}-reducer") or ""
+    title = chosen if chosen in REDUCERS.values() else REDUCERS.get(chosen, REDUCERS["umap"])
     with st.popover(
         title,  # an address has the title, the session the name
         icon=":material/scatter_plot:",
