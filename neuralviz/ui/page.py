@@ -299,6 +299,11 @@ def _show_question_card(title: str) -> bool:
     return True
 
 
+def point_to(selector: str) -> None:
+    """Scroll to what a link leads to, and frame it until the page runs again."""
+    _pointer(key="pointer-link", data={"at": [selector]})
+
+
 def result_view_id(key: str) -> str:
     """The id under which results are saved: a user's texts have their own, the rest one for all."""
     if st.session_state.get(f"{key}-source") in USER_SOURCES:

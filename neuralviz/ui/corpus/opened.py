@@ -42,7 +42,10 @@ def open_maps(corpus: Corpus, kept: Sequence[KeptMap]) -> list[OpenMap]:
     opened = open_corpus(corpus)
     maps = [_open_map(opened.store.folder, corpus.id, kept_map.id) for kept_map in kept]
     labels = labels_by_spec(saved.spec for saved in maps)
-    return [replace(saved, corpus=opened, label=labels[saved.spec]) for saved in maps]
+    return [  # with the names that clusters have now
+        replace(saved, corpus=opened, kept=kept_map, label=labels[saved.spec])
+        for saved, kept_map in zip(maps, kept, strict=True)
+    ]
 
 
 def open_ahead() -> None:
