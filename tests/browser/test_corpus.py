@@ -192,6 +192,18 @@ def test_an_upload_becomes_a_map_that_is_kept(page: Page, address: str, tmp_path
     assert len(table["vector"][0]) == 384
     assert {"id", "x", "y", "cluster", "x (label)", "=place"} <= set(table.column_names)
 
+    page.keyboard.press("Escape")
+    own = tmp_path / "own.parquet"  # with vectors of its own
+    pd.DataFrame({"text": TEXTS, "by_me": list(np.eye(len(TEXTS)))}).to_parquet(own)
+    page.get_by_role("button", name="Add a corpus").click()
+    page.locator("input[type=file]").set_input_files(own)
+    expect(page.get_by_role("combobox", name="Embeddings")).to_have_value(
+        "Column “by_me” of own.parquet"
+    )
+    page.get_by_role("button", name="Save and make a map").click()
+    page.locator("[aria-label='Map by file: own.parquet'] .main-svg").first.wait_for()
+    expect(page).to_have_url(re.compile("map-a=file"))
+
 
 def test_a_page_of_its_own_searches_and_colours_all_maps(page: Page) -> None:
     texts = [f"text {i} about {'rain' if i % 3 else 'SNOW <b>&'}" for i in range(30)]

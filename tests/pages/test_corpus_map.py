@@ -8,9 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
-from pyarrow import parquet
 from streamlit.testing.v1 import AppTest
 
 from neuralviz.embedders import FOR_CORPORA, embedder_spec
@@ -30,7 +28,6 @@ from neuralviz.ui.corpus.main import Saved, find_saved
 from neuralviz.ui.corpus.opened import _open_corpus, _open_map
 from tests.support.pages import (
     count_figures,
-    find_labelled,
     finish_run,
     last_run,
     page_at,
@@ -324,30 +321,22 @@ def test_filters_are_in_the_address_and_reach_maps_and_lists(example: Corpus) ->
     assert "No text contains “telescope”." in read_page(page)
 
 
-def test_vectors_of_a_file_are_the_first_map_of_its_texts_and_have_no_model(
-    kept: CorpusStore, example: Corpus, tmp_path: Path
+def test_imported_vectors_are_the_first_map_of_their_corpus_and_have_no_model(
+    kept: CorpusStore, example: Corpus
 ) -> None:
+    corpus = kept.add("imported", ReadTexts(TEXTS))
     vectors = np.random.default_rng(0).normal(size=(len(TEXTS), 4)).astype(np.float32)
-    columns = {"text": TEXTS, "by_me": list(vectors), "bad": [[0.5] * n for n in range(len(TEXTS))]}
-    parquet.write_table(pa.table(columns), tmp_path / "own.parquet")
-    page = press(open_page(**{"map-a-reducer": "PCA"}), "Add a corpus")
-    content = (tmp_path / "own.parquet").read_bytes()
-    page.file_uploader[0].set_value(("my file.parquet", content, "")).run()
-    assert find_labelled(page, "Embeddings").value == "by_me"
-    find_labelled(page, "Embeddings").set_value("bad").run()
-    press(page, "Save and make a map")
-    assert "different lengths" in read_page(page)
-    assert len(kept.corpora()) == 3  # nothing was saved
-    find_labelled(page, "Embeddings").set_value("by_me").run()
-    page = finish_run(press(page, "Save and make a map"), "corpus-maps", 120)
-    (corpus,) = (saved for saved in kept.corpora() if saved.name == "my file")
-    assert page.selectbox(key="map-a").value == "file: my file.parquet"
-    assert page.query_params["map-a"] == "file: my file.parquet"
+    imported = import_vectors(kept, corpus, ReadVectors("my file.npy", vectors)).kept
+    make_map(kept, corpus, imported, PCA)
+    page = open_page(**{"map-a-reducer": "PCA"})
+    spec = EmbedderSpec.from_json(imported.spec)
+    assert page.selectbox(key="map-a").value == spec.label == "file: my file.npy"
+    assert page.query_params["map-a"] == spec.label  # a link keeps it
     assert count_figures(page)
     newer = ReadVectors("newer.npy", vectors + 1)
     import_vectors(kept, corpus, newer)  # in another window
-    link = {"corpus": corpus.id, "map-a": "file: my file.parquet", "map-a-reducer": "PCA"}
-    assert open_page(**link).selectbox(key="map-a").value == "file: my file.parquet"
+    link = {"corpus": corpus.id, "map-a": spec.label, "map-a-reducer": "PCA"}
+    assert open_page(**link).selectbox(key="map-a").value == spec.label
     gone = open_page(**link | {"map-a": "file: gone.npy"})
     assert "The vectors “gone.npy” are not saved for these texts any more" in read_page(gone)
     assert not page.warning
