@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from neuralviz.embedders import FOR_CORPORA, embedder_spec
+from neuralviz.embedders import FOR_CORPORA, EmbedderSpec, embedder_spec
 from neuralviz.jobs.mapping import MakeMaps, MapChoice
 from neuralviz.maps.example import NAME, add_example_once
 from neuralviz.maps.kept import KeptMaps
@@ -28,6 +28,7 @@ from neuralviz.ui.corpus.main import Saved, find_saved
 from neuralviz.ui.corpus.opened import _open_corpus, _open_map
 from tests.support.pages import (
     count_figures,
+    find_labelled,
     finish_run,
     last_run,
     page_at,
