@@ -179,16 +179,15 @@ def show_duplicates(view: MapView) -> None:
     """Choose a method and a threshold, judge pairs at it, and choose which texts are kept."""
     if st.session_state.pop(_LINKED, False):
         point_to(".st-key-duplicates")
-    with st.container(key="duplicates"):
-        row = st.container(horizontal=True, vertical_alignment="bottom")
-        label, embedder = _choose_embedder(view, row)
-        is_first = embedder == view.maps[0].embedder
-        pairs = _ask_pairs(view.corpus, embedder, label, is_first=is_first)
-        if pairs is not None:
-            with row:
-                threshold = _choose_threshold(view.corpus, embedder, pairs)
-                rule = choose_one(st.segmented_control, "Keep", RULES, key="duplicates-keep")
-            _show_groups(view, embedder, label, pairs, threshold, rule)
+    row = st.container(horizontal=True, vertical_alignment="bottom", key="duplicates")
+    label, embedder = _choose_embedder(view, row)
+    is_first = embedder == view.maps[0].embedder
+    pairs = _ask_pairs(view.corpus, embedder, label, is_first=is_first)
+    if pairs is not None:
+        with row:
+            threshold = _choose_threshold(view.corpus, embedder, pairs)
+            rule = choose_one(st.segmented_control, "Keep", RULES, key="duplicates-keep")
+        _show_groups(view, embedder, label, pairs, threshold, rule)
 
 
 def _choose_embedder(
