@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 import streamlit as st
+from streamlit.navigation.page import StreamlitPage
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 RUN = "run"  # query parameter: the id of a run
@@ -21,13 +22,14 @@ _FIRST_VISIT = (0, "", False)
 Choice = TypeVar("Choice", str, list[str])
 
 
-def begin_visit(page: str) -> None:
+def begin_visit(page: StreamlitPage) -> None:
     """Note that a page is opened, or another entry of the browser's history."""
     context = get_script_run_ctx(suppress_warning=True)
-    is_history = context is not None and context.is_history_navigation
-    number, page_before, _ = st.session_state.get(_VISIT, _FIRST_VISIT)
-    if is_history or page != page_before:
-        st.session_state[_VISIT] = number + 1, page, is_history
+    if context is None:  # nobody has opened it
+        return
+    number, title, _ = st.session_state.get(_VISIT, _FIRST_VISIT)
+    if context.is_history_navigation or page.title != title:
+        st.session_state[_VISIT] = number + 1, page.title, context.is_history_navigation
 
 
 def read_new(name: str, key: str = "") -> str | None:

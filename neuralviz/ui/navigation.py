@@ -41,7 +41,7 @@ page = st.navigation(
         )
     ]
 )
-begin_visit(page.title)
+begin_visit(page)
 show_stage_switch()
 show_model_sidebar()
 send_before_leaving()
