@@ -48,7 +48,7 @@ from neuralviz.models.shared import ModelRef, find_held, shared_model
 from neuralviz.paths import app_folder, sample_data
 from neuralviz.plots import micro_tuning as plots
 from neuralviz.plots.compare import Layout, similarity_heatmap, text_names
-from neuralviz.plots.report import About, file_name
+from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.ui import compare
 from neuralviz.ui.address import RUN, digest_of, is_lost, mark_lost, remember_number, write
@@ -59,13 +59,12 @@ from neuralviz.ui.choices import (
     chosen_model_id,
     load_model_or_none,
 )
+from neuralviz.ui.downloads import offer_table
 from neuralviz.ui.figures import (
     allow_swiping,
-    download_table,
-    draw_live_figure,
     list_cells,
-    open_downloads,
     show_figure,
+    show_table,
 )
 from neuralviz.ui.inputs import (
     ALL_EXAMPLES,
@@ -422,14 +421,8 @@ def recorded_run() -> RunRecord:
 
 def _show_recorded(text: int) -> None:
     """Show the recorded run to visitors who have not started one."""
-    record = recorded_run()
-    values = sum(len(last[0]) for last in record.last)
-    st.caption(
-        f"**Recorded run.** The model was trained on each text alone. What changed in its "
-        f"weights, {values:,} numbers, is the text's neural embedding. Press **Tune** to see it "
-        "live."
-    )
-    _show_record(record, RECORDED, text)
+    st.caption("**Recorded run.** Press **Tune** to see it live.")
+    _show_record(recorded_run(), RECORDED, text)
 
 
 def _show_finished(runs: Sequence[Run[RunRecord]], picked: Sequence[int]) -> None:
@@ -508,13 +501,7 @@ def _draw(
     figure: go.Figure, record: RunRecord, text: int, key: str, name: str, height: int = HEIGHT
 ) -> None:
     provenance = plots.describe_run(record, text)
-    draw_live_figure(
-        figure,
-        key=key,
-        height=height,
-        name=file_name(f"micro-tuning {name}", provenance),
-        footer=provenance.line,
-    )
+    show_figure(figure, f"micro-tuning {name}", None, provenance, key=key, height=height)
 
 
 def _show_neurons(record: RunRecord, key: str, text: int) -> None:
@@ -564,10 +551,9 @@ def show_results(record: RunRecord, key: str, text: int) -> None:
         "Losses": ("micro-tuning losses", list_losses),
         "Norms of the deltas": ("micro-tuning delta norms", list_norms),
     }
-    with open_downloads(f"{key}-all", "Download the run"):
-        for label, (name, make) in tables.items():
-            table, provenance = partial(make, record), plots.describe_run(record)
-            download_table(label, table, name, key=f"{key}-take", provenance=provenance)
+    provenance = plots.describe_run(record)
+    for label, (name, make) in tables.items():
+        offer_table(label, partial(make, record), name, place=f"{key}-loss", provenance=provenance)
 
 
 def _show_shares(record: RunRecord, key: str, text: int) -> None:
@@ -607,7 +593,8 @@ def _show_shares(record: RunRecord, key: str, text: int) -> None:
 def _show_predictions(record: RunRecord, key: str, text: int) -> None:
     report = record.reports[text]
     before, after = report.before, report.after
-    st.markdown("**What the model predicts at the masked positions**")
+    title = "What the model predicts at the masked positions"
+    st.markdown(f"**{title}**")
     table = pd.DataFrame(
         {
             "masked input": before.input + 1,
@@ -618,11 +605,11 @@ def _show_predictions(record: RunRecord, key: str, text: int) -> None:
             "top predictions after": after.top_words,
         }
     )
-    st.dataframe(
+    show_table(
         table,
-        hide_index=True,
+        f"{key}-predictions",
+        title=title,
         height=320,
-        key=f"{key}-predictions",
         column_config={
             name: st.column_config.ProgressColumn(name, format="%.1f%%", min_value=0, max_value=100)
             for name in ("probability before", "probability after")

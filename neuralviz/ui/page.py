@@ -18,17 +18,18 @@ from streamlit.delta_generator import DeltaGenerator
 from neuralviz.errors import NeuralvizError
 from neuralviz.files import COMMON_VIEW
 from neuralviz.paths import app_folder
+from neuralviz.plots.report import WORD_JOINER  # prevents links and arrows, which escapes do not
+from neuralviz.ui.downloads import offer_sentence, show_download_menu
 
 USER_SOURCES = ("Paste", "Upload")  # sources that hold a user's own texts
 
 _JOINED = re.compile(r"(?i)www(?=\.)|https?(?=://)|@|-(?=[->])|<(?=-)")  # begin links and arrows
 _MARKDOWN = re.compile(r"[\\`*_{}\[\]()#|~$:<>&]|(?<=:material)/")
 _AT_START = re.compile(r"^(\s*\d*)([-+.](?=\s|$)|=)", re.MULTILINE)
-WORD_JOINER = "\u2060"  # invisible; prevents links and arrows, which escapes do not
 
 
 def show_page_header(title: str, line: str, formula_md: str, reading_md: str, source: str) -> None:
-    """Draw the title, a line below it, and a popover on how to read the page, all in markdown."""
+    """Draw the title, how to read the page, the menu of downloads, and a line; all in markdown."""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.title(title, anchor=False, width="content")
         with st.popover(
@@ -37,6 +38,7 @@ def show_page_header(title: str, line: str, formula_md: str, reading_md: str, so
             st.markdown(reading_md)
             st.markdown(formula_md)
             st.caption(source)
+        show_download_menu(title)
     if not show_card(title):
         st.markdown(line)
 
@@ -119,6 +121,7 @@ def show_headline(sentence: str, *, key: str) -> None:
     if sentence:
         with st.container(key=f"headline-{key}"):
             st.markdown(sentence)
+        offer_sentence(f"headline-{key}", sentence)
 
 
 @contextmanager
@@ -215,7 +218,7 @@ def _show_tour_card(title: str) -> bool:
                 open_tour_stop(number + 1)
             if st.button("End the tour", type="tertiary", key="tour-end"):
                 _leave(_STOP)
-            st.caption(f"Stop {number} of {len(STOPS)}, two minutes each. Press S for the stage.")
+            st.caption(f"Stop {number} of {len(STOPS)}. Press S for the stage.")
     return True
 
 
@@ -225,7 +228,7 @@ def is_tour_at(title: str) -> bool:
 
 
 def show_start_button() -> None:
-    if st.button("Take the tour: ten minutes, five stops", icon=":material/tour:"):
+    if st.button("Take the tour", icon=":material/tour:", help="Ten minutes, five stops"):
         open_tour_stop(1)
 
 

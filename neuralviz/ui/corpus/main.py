@@ -49,7 +49,6 @@ from neuralviz.store.vectors import embedder_id
 from neuralviz.store.writing import table_bytes
 from neuralviz.ui.address import RUN, read_bound, remember_choice
 from neuralviz.ui.choices import (
-    ROW_HEIGHT,
     choose_method,
     choose_one,
     corpus_store,
@@ -82,7 +81,8 @@ from neuralviz.ui.corpus.show import (
     show_lists,
     show_maps,
 )
-from neuralviz.ui.figures import download
+from neuralviz.ui.downloads import Entry, offer
+from neuralviz.ui.figures import ROW_HEIGHT
 from neuralviz.ui.inputs import (
     BY_DIGEST,
     TEXT_ENDINGS,
@@ -441,6 +441,12 @@ def choose_corpus(corpora: Sequence[Corpus]) -> Corpus | None:
         key = f"corpus-manage-{corpus.id}"
         with row.popover("Manage", icon=":material/folder_managed:", key=key):
             _manage(corpus)
+        if not is_large(corpus.n_texts):
+            files = {
+                label: (f"{corpus.name}{ending}", partial(_export_corpus, corpus, ending))
+                for ending, label in ((".csv", "CSV"), (".parquet", "Parquet"))
+            }
+            offer(f"{key}-texts", Entry("Texts and labels", files, place=key))
     if message := st.session_state.pop(_IMPORTED, ""):
         st.toast(plain(message), icon=":material/check:")  # a toast stays while a map is made
     return corpus
@@ -622,11 +628,6 @@ def _manage(corpus: Corpus) -> None:
             f"This corpus has more than {MOST_WHOLE:,} texts. To download it, use "
             "`neuralviz corpus export`."
         )
-    else:
-        for ending, label in ((".csv", "CSV"), (".parquet", "Parquet")):
-            make = partial(_export_corpus, corpus, ending)
-            name = f"{corpus.name}{ending}"
-            download(f"Texts and labels ({label})", make, name, key="corpus-take")
     if may_change(corpus):
         _show_import_form(corpus)
         _delete(corpus)
