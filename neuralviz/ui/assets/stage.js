@@ -27,6 +27,15 @@ function placeOf(key, slides) {
   return slides.findIndex((slide) => nameOf(keyOf(slide)) === nameOf(key))
 }
 
+// Of a page with steps, the step first, and the slide only where it has several.
+function placeInWords(number, n) {
+  const step = document.querySelector("[class*='st-key-stage-step-']")
+  const [, at, all] = step?.className.match(/st-key-stage-step-(\d+)-(\d+)/) ?? []
+  const slide = `${number} / ${n}`
+  if (!step) return slide
+  return n > 1 ? `${at} / ${all} · ${slide}` : `${at} / ${all}`
+}
+
 function press(name) {
   const button = document.querySelector(`.st-key-${name} button:not([disabled])`)
   button?.click()
@@ -194,7 +203,7 @@ class Stage {
     const differs = figures.filter((one) => Number(one.dataset.stageHeight) !== height)
     for (const figure of differs) figure.dataset.stageHeight = height
     if (isNew || differs.length) this.tell()
-    const place = `${slides.indexOf(slide) + 1} / ${slides.length} ✕`
+    const place = `${placeInWords(slides.indexOf(slide) + 1, slides.length)} ✕`
     if (this.place.textContent !== place) this.place.textContent = place // else the observer sees it, and so on
   }
 
