@@ -36,10 +36,14 @@ def estimate_seconds(
     output = 4 * masked * width * vocab_size * exact_epochs
     passes = 2 * tokens * WEIGHTS_OF_BLOCK * width**2
     head = head_layers(layers, vocab_size)
-    tuned = {layer.block or 0 for layer in layers if layer.name in settings.layers}
     depth = max(blocks, default=0) + 1
-    below = depth - min(tuned) if not set(settings.layers) <= set(head) else 0
-    return (output + passes * (depth + 2 * below * settings.epochs)) / measure_speed()
+    lowest = min(
+        (layer.block or 0 for layer in layers if layer.name in {*settings.layers} - {*head}),
+        default=depth,
+    )
+    # the frozen blocks once, the others forwards and backwards in every epoch
+    n_blocks = lowest + 3 * (depth - lowest) * settings.epochs
+    return (output + passes * n_blocks) / measure_speed()
 
 
 @cache

@@ -282,8 +282,9 @@ class RunRecord:
     @property
     def progress(self) -> float:
         """Share of the work done, 0 … 1, by texts and the epochs of the current batch."""
-        begun = self.parts[-1].share if self.parts else 0.0
-        n_texts, inside = len(self.texts), begun + self.epochs_reached % self.settings.epochs
+        n_texts, inside = len(self.texts), float(self.epochs_reached % self.settings.epochs)
+        if self.parts:
+            inside += self.parts[-1].share
         n_started = min(self._batch, n_texts - self.texts_done)
         return (self.texts_done + n_started * inside / self.settings.epochs) / n_texts
 

@@ -195,7 +195,9 @@ def fill_blanks(
         probabilities.append(logits.double().softmax(dim=-1))
     in_words = [part[-1:].isalnum() for part in split_at_blanks(sentence)[:-1]]
     blanks = zip(*probabilities, in_words, strict=True)
-    return tuple(_fill_blank(model, before, after, top, in_word) for before, after, in_word in blanks)
+    return tuple(
+        _fill_blank(model, before, after, top, in_word) for before, after, in_word in blanks
+    )
 
 
 def _mask_blanks(model: LanguageModel, sentence: str) -> MaskedInput:

@@ -756,8 +756,8 @@ def try_deltas(record: RunRecord, model: ModelRef, key: str, text: int) -> None:
     # loaded, the bundled one unasked
     is_asked = st.session_state.get(f"{key}-predict", False) or model.id == BUNDLED
     is_first = st.session_state.get(f"sentence-{of_text}", first) == first
-    known = report.blank if report is not None and is_first else None
-    is_answered = known or is_asked or find_held("masked", record.model_id) is not None
+    blank = report.blank if report is not None and is_first else None
+    is_answered = blank or is_asked or find_held("masked", record.model_id) is not None
     with slide(f"{key}-try") if is_answered else st.container():  # an empty slide shows nothing
         st.subheader("What does it know now?", anchor=False)
         with show_on_stage("try"), st.container(horizontal=True, vertical_alignment="bottom"):
@@ -772,29 +772,20 @@ def try_deltas(record: RunRecord, model: ModelRef, key: str, text: int) -> None:
             pressed = st.button("Predict", icon=":material/psychology:", key=f"{key}-predict")
         with show_only_on_stage(f"sentence-{key}"):
             st.text(sentence)
+        answer = st.container()
         scaled = _ask_scales(record, text)
+        deltas = tuple(record.text_delta(source) for _, source in scaled)
+        task = FillBlanks(model, sentence or "", key, tuple(scaled), deltas)
         draw = partial(_draw_blanks, record, key, sentence or "", scaled)
-        if known and scaled == [(1.0, text)]:
-            draw((known,), False)
-            return
-        task = FillBlanks(
-            model,
-            sentence or "",
-            key,
-            tuple(scaled),
-            tuple(record.text_delta(source) for _, source in scaled),
-        )
-        if not is_answered and BLANKS.find(task) is None:
-            st.caption("Press **Predict** to see what the model puts into the blank.")
-            return
-        run = BLANKS.start(task, again=pressed)
-        show_run_panel(
-            BLANKS,
-            run,
-            draw,
-            sentences=RunSentences(start="Reading the sentence …", done=""),
-            patience=PATIENCE,
-        )
+        sentences = RunSentences(start="Reading the sentence …", done="")
+        with answer:
+            if blank and scaled == [(1.0, text)]:
+                draw((blank,), False)
+            elif is_answered or BLANKS.find(task) is not None:
+                run = BLANKS.start(task, again=pressed)
+                show_run_panel(BLANKS, run, draw, sentences=sentences, patience=PATIENCE)
+            else:
+                st.caption("Press **Predict** to see what the model puts into the blank.")
 
 
 def _ask_scales(record: RunRecord, text: int) -> list[tuple[float, int]]:
