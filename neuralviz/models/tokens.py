@@ -68,15 +68,31 @@ class TokenizedText(ShortRepr):
         return [self.text[start:end] for start, end in self.word_spans]
 
     @property
-    def looks_foreign(self) -> bool:
-        """Whether many words are in pieces, letters or unknown, so likely of a foreign language."""
+    def pieces(self) -> np.ndarray:
+        """[word] in how many pieces the vocabulary has it; of *don't*, only *don* counts."""
+        follows = np.isin(self.spans[:, 0], _find_joints(self.text))
+        return np.maximum(1, np.bincount(self.words, ~follows))
+
+    @property
+    def in_pieces(self) -> np.ndarray:
+        """[word in lower case, thus no name] whether the vocabulary has it in pieces alone."""
+        is_lower = np.array([word.islower() for word in self.word_texts])
+        return self.pieces[is_lower] > 1
+
+    @property
+    def is_spelt_out(self) -> bool:
+        """Whether most words are unknown, or known by their letters alone."""
         letters = np.bincount(self.words, self.spans[:, 1] - self.spans[:, 0])
-        follows = np.isin(self.spans[:, 0], _find_joints(self.text))  # as do “'” and “t” in “don't”
-        pieces = np.maximum(1, np.bincount(self.words, ~follows))
-        lacking = np.bincount(self.words, self.unknown) > 0
-        spelt_out = (letters >= 4) & (letters / pieces < 2)
-        in_pieces = len(pieces) >= FEWEST_WORDS and (pieces > 1).mean() >= MOSTLY_SPLIT
-        return bool(in_pieces or (lacking | spelt_out).mean() >= MOSTLY_UNREADABLE)
+        is_lacking = np.bincount(self.words, self.unknown) > 0
+        in_letters = (letters >= 4) & (letters / self.pieces < 2)
+        return bool((is_lacking | in_letters).mean() >= MOSTLY_UNREADABLE)
+
+    @property
+    def looks_foreign(self) -> bool:
+        """Whether the vocabulary lacks many words, so that the language is likely another one."""
+        n_words, in_pieces = len(self.pieces), self.in_pieces
+        is_split = n_words >= FEWEST_WORDS and in_pieces.sum() >= MOSTLY_SPLIT * len(in_pieces) > 0
+        return self.is_spelt_out or bool(is_split)
 
 
 def encode_texts(

@@ -87,9 +87,9 @@ def test_other_families_read_the_sentence_as_their_tokenizers_do(family: str, sm
     model = small_model(family)
     delta = random_delta(model, None)
     (blank,) = fill_blanks(model, "A baker carries ___ bread.", [(1.0, delta)], top=3)
-    expected = np.sort(
-        plainly(with_deltas(model, [(1.0, delta)]), model, "A baker carries ___ bread.")
-    )
+    expected = plainly(with_deltas(model, [(1.0, delta)]), model, "A baker carries ___ bread.")
+    tokens = model.tokenizer.convert_ids_to_tokens(range(expected.shape[1]))
+    expected = np.sort(expected[:, [not token.startswith("##") for token in tokens]])
     np.testing.assert_allclose([c.after for c in blank.after], expected[0, ::-1][:3], rtol=2e-3)
 
 
