@@ -33,6 +33,11 @@ def joined(names: Sequence[str], last: str = "and") -> str:
     return f" {last} ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
+def printable_line(text: str) -> str:
+    """``text`` on one line, without unprintable characters."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
 def counted(n: int) -> str:
     """``two`` … ``ten``; other numbers in figures."""
     return _COUNTS.get(n, f"{n:,}")

@@ -16,9 +16,10 @@ show_page_header(
     (
         "Each **point** is a text. With UMAP and t-SNE, **only closeness is meaningful**; "
         "directions, empty space and the size of a cluster are not. **Colours** show a label, a "
-        "number or the clusters. Hover over a point to read its text, click it to draw lines to "
-        "its neighbours, or use the **lasso** to select several. The **names** on a map are the "
-        "words that set its clusters apart."
+        "number, a date or the clusters. Hover over a point to read its text, click it to draw "
+        "lines to its neighbours, or use the **lasso** to select several. The **names** on a map "
+        "are the words that set its clusters apart; click one to rename its cluster, zoom in for "
+        "more."
     ),
     (
         "UMAP: McInnes, Healy and Melville 2018, section 3; k-NN accuracy as in "

@@ -30,10 +30,25 @@ from neuralviz.embedders import (
     split_options,
 )
 from neuralviz.embedders.specs import labels_by_spec, method_labels
-from neuralviz.errors import LossWarning, NeuralvizError, SettingsError, StoreError, check_stop
+from neuralviz.errors import (
+    LossWarning,
+    NeuralvizError,
+    SettingsError,
+    StoreError,
+    check_choice,
+    check_stop,
+)
+from neuralviz.headlines.corpus import describe_groups
 from neuralviz.jobs.task import Progress
 from neuralviz.jobs.training import TEXTBOOKS, add_textbooks
 from neuralviz.maps import example as topics
+from neuralviz.maps.duplicates import (
+    RULES,
+    SimilarPairs,
+    find_pairs,
+    group_duplicates,
+    removed_table,
+)
 from neuralviz.maps.kept import KeptMaps, corpus_pieces
 from neuralviz.models.shared import LOADERS
 from neuralviz.reading.source import Source
@@ -49,7 +64,7 @@ from neuralviz.store.importing import (
     imported_specs,
 )
 from neuralviz.store.writing import check_destination, write_pieces
-from neuralviz.words import many
+from neuralviz.words import joined, many, number
 
 if TYPE_CHECKING:
     from neuralviz.cli.ray_work import RayEmbedding
@@ -61,6 +76,7 @@ EXAMPLES: dict[str, Callable[[CorpusStore], Corpus]] = {
     topics.NAME: topics.add_example,
     TEXTBOOKS: add_textbooks,
 }
+PREVIEWED = 60  # characters of a text
 MethodsOption = Annotated[list[str] | None, options.declare_methods("mean")]
 OptionsOption = Annotated[list[str] | None, options.declare_options(FOR_CORPORA)]
 
@@ -241,6 +257,67 @@ def export(
 
 
 @commands.command()
+def duplicates(
+    corpus: options.CorpusArgument,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="Write the kept texts to a file (.parquet, .csv or .jsonl)."
+        ),
+    ] = None,
+    removed: Annotated[
+        Path | None,
+        typer.Option(help="Write the removed texts, each with the ID of the text kept for it."),
+    ] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            help="Cosine similarity from which texts are near-duplicates. Default: that which "
+            "separates pairs of nearly the same wording best from all others."
+        ),
+    ] = None,
+    keep: Annotated[
+        str, typer.Option(help=f"Text of a group to keep: {joined(RULES, 'or')}.")
+    ] = RULES[0],
+    keep_id: Annotated[
+        list[str] | None, typer.Option(help="ID of a text to keep, whatever the rule. Repeatable.")
+    ] = None,
+    method: options.MethodOption = "mean",
+    option: OptionsOption = None,
+    model: options.MethodsModel = None,
+) -> None:
+    """Find near-duplicates in a saved corpus by its embeddings, and export it without them."""
+    for path in filter(None, (output, removed)):
+        check_destination(path)
+    check_choice("rule", keep, RULES)
+    store, saved_corpus = open_corpus(corpus)
+    spec = find_spec(store, saved_corpus, method, option, model)
+    embedder = find_embedder(store, saved_corpus, spec)
+    chosen = _find_rows(store, saved_corpus, keep_id or ())
+
+    def find(on_progress: Callable[[float], None], should_stop: ShouldStop) -> SimilarPairs:
+        stopping = {"should_stop": should_stop}
+        return find_pairs(store, saved_corpus, embedder, on_progress=on_progress, **stopping)
+
+    pairs = run_work(find, _describe_comparing)
+    if pairs is None:
+        raise stop("Stopped. Nothing was written.")
+    limit = pairs.first_threshold if threshold is None else threshold
+    kept = group_duplicates(store, saved_corpus, embedder, pairs, limit, keep, chosen)
+    _print_pairs(store, saved_corpus, pairs, limit)
+    sizes, n_similar = list(map(len, kept.groups)), int(pairs.has_duplicate(limit).sum())
+    label = unique_label(store, spec)
+    sentence = describe_groups(label, limit, n_similar, sizes, pairs.n_texts, keep)
+    print_message(sentence.replace("**", ""))
+    if output is not None:
+        write_pieces(output, corpus_pieces(store, saved_corpus, rows=kept.remaining))
+        print_message(f"Wrote {many(len(kept.remaining), 'kept text')} to {output}.")
+    if removed is not None:
+        write_pieces(removed, [removed_table(store, saved_corpus, kept)])
+        print_message(f"Wrote {many(len(kept.removed), 'removed text')} to {removed}.")
+
+
+@commands.command()
 def rename(
     corpus: options.CorpusArgument, name: Annotated[str, typer.Argument(help="New name.")]
 ) -> None:
@@ -298,6 +375,33 @@ def _describe_corpus(
             for kept in KeptMaps(store).list_maps(corpus)
         ],
     }
+
+
+def _describe_comparing(share: float) -> Progress:
+    return Progress(share, 1.0, doing="Comparing all texts")
+
+
+def _find_rows(store: CorpusStore, corpus: Corpus, ids: Sequence[str]) -> list[int]:
+    places = {text_id: row for row, text_id in enumerate(store.ids(corpus))} if ids else {}
+    for text_id in ids:
+        if text_id not in places:
+            raise NeuralvizError(f"“{corpus.name}” has no text with the ID “{text_id[:80]}”.")
+    return [places[text_id] for text_id in ids]
+
+
+def _print_pairs(store: CorpusStore, corpus: Corpus, pairs: SimilarPairs, threshold: float) -> None:
+    """The pairs just above and just below the threshold."""
+    n_above, places = pairs.count(threshold), pairs.places_around(threshold)
+    texts = [store.texts(corpus, rows[places]) for rows in (pairs.first, pairs.second)]
+    rows = [
+        [
+            "yes" if place < n_above else "no",
+            number(float(pairs.cosines[place]), ".3f"),
+            *(text[:PREVIEWED] for text in ends),
+        ]
+        for place, *ends in zip(places.tolist(), *texts, strict=True)
+    ]
+    print_table(["near-duplicates", "cosine", "text", "other text"], rows, aligned_left=(0, 2, 3))
 
 
 # --- corpora and methods as typed ----------------------------------------------------------------

@@ -41,7 +41,15 @@ from neuralviz.reading.table import (
 )
 from neuralviz.reading.tables import read_json_lines
 from neuralviz.reading.texts import clean_column, prefix_name, shorten_list
-from neuralviz.store.corpora import Column, Corpus, CorpusStore, corpus_rows, is_number, texts_table
+from neuralviz.store.corpora import (
+    Column,
+    Corpus,
+    CorpusStore,
+    corpus_rows,
+    find_kinds,
+    name_kind,
+    texts_table,
+)
 from neuralviz.store.database import PATIENCE
 from neuralviz.store.pieces import make_table, shared_folder, write_piece
 from neuralviz.words import free_name, joined
@@ -321,17 +329,13 @@ def _read_part(row: Mapping[str, Any], layout: Layout, run_folder: Path) -> Iter
 def _write_texts(texts: pa.Table, folder: str, table: str) -> pa.Table:
     piece: dict[str, Any] = {
         "n": texts.num_rows,
-        "labels": [_are_numbers(texts[name]) for name in texts.column_names[3:]],
+        "labels": [
+            find_kinds(compute.unique(texts[name]).to_pylist()) for name in texts.column_names[3:]
+        ],
     }
     if texts.num_rows:
         piece["fragments"] = write_piece(open_store(folder).database, table, texts, "create")
     return pa.table({"written": [json.dumps(piece)]})
-
-
-def _are_numbers(values: pa.ChunkedArray) -> bool | None:
-    """Whether all values of a label are numbers; None without any."""
-    filled = [value for value in compute.unique(values).to_pylist() if value and value.strip()]
-    return all(is_number(value.strip()) for value in filled) if filled else None
 
 
 # --- from here -----------------------------------------------------------------------------------
@@ -376,10 +380,10 @@ def add_on_cluster(
         n_texts = sum(piece["n"] for piece in pieces)
         if not n_texts:
             raise TextError(" ".join(["These files contain no text.", *notes[:5]]))
-        flags = zip(*(piece["labels"] for piece in pieces if piece["n"]), strict=True)
+        kinds = zip(*(piece["labels"] for piece in pieces if piece["n"]), strict=True)
         columns = tuple(
-            Column(title, "number" if {*are_numbers} - {None} == {True} else "text")
-            for title, are_numbers in zip(layout.titles, flags, strict=True)
+            Column(title, name_kind(parts))
+            for title, parts in zip(layout.titles, kinds, strict=True)
         )
         fragments = [fragment for piece in pieces for fragment in piece.get("fragments", [])]
         schema = corpus_rows([], [[]] * len(columns)).schema

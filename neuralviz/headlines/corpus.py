@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from neuralviz.headlines import Measured, predict_labels, rank_hits, write_values
-from neuralviz.words import joined, many, percent
+from neuralviz.maps.shares import wilson_interval
+from neuralviz.words import counted, joined, many, number, percent
 
 ALIKE = 0.5  # share of the neighbours in common from which two methods are said to agree
 REAL = 0.5  # share of the nearest texts that a label needs for a sentence to be near it
@@ -41,27 +42,151 @@ def describe_agreement(methods: Sequence[str], share: float, k: int, texts: str)
     return f"**{first}** and **{second}** group {texts} {manner}: they {overlap}."
 
 
+def describe_unmade(corpus: str, n_texts: int, methods: str) -> str:
+    """What is to be seen before there is a map; names are markdown."""
+    return f"There is no map of **{corpus}** ({many(n_texts, 'text')}) by {methods} yet."
+
+
 def describe_clusters(method: str, names: Sequence[str], sizes: Sequence[int], n_texts: int) -> str:
-    """The themes of a corpus: its clusters on a map, the largest first; names are markdown."""
+    """The themes of a corpus: its clusters on a map, the largest first; names are markdown.
+
+    Those that no words distinguish have the name ``""``.
+    """
+    texts = many(n_texts, "text")
     if not names:
-        texts = many(n_texts, "text")
         return f"By **{method}**, these {texts} form no clusters: no group is dense enough."
-    largest = [f"**{name}** ({size:,})" for name, size in zip(names, sizes, strict=True)][:NAMED]
+    form = f"By **{method}**, {sum(sizes):,} of {texts} form {many(len(names), 'cluster')}"
+    if not any(names):
+        return f"{form}, but no words tell {'them' if len(names) > 1 else 'it'} apart."
+    largest = [quote_cluster(name, n) for name, n in zip(names, sizes, strict=True)][:NAMED]
     beginning = "" if len(names) <= NAMED else "the largest are "
-    return (
-        f"By **{method}**, {sum(sizes):,} of {many(n_texts, 'text')} form "
-        f"{many(len(names), 'cluster')}: {beginning}{joined(largest)}."
+    return f"{form}: {beginning}{joined(largest)}."
+
+
+def quote_cluster(name: str, n_texts: int) -> str:
+    """``*bounce error* (17 texts)``"""
+    quoted = f"*{name}*" if name else "one without typical words"
+    return f"{quoted} ({many(n_texts, 'text')})"
+
+
+def describe_trend(
+    name: str,  # column or measure, markdown
+    trends: Sequence[tuple[str, float]],  # method, markdown, and its correlation, where decided
+    ends: Sequence[tuple[str, str]],  # cluster, markdown, and its mean, first that of the highest
+    n_texts: int,
+    k: int,
+    extremes: tuple[str, str] = ("highest", "lowest"),
+) -> str:
+    """Whether near texts have similar numbers, and which clusters the ends are in; may be empty."""
+    if not trends:
+        return ""
+    written = write_values([correlation for _, correlation in trends], is_share=False)
+    by_method = ", ".join(
+        f"**{value}** by **{method}**" for value, (method, _) in zip(written, trends, strict=True)
     )
+    near = "nearest text" if k == 1 else f"mean of the {counted(k)} nearest texts"
+    sentence = (
+        f"Near texts have similar values of **{name}** (rank correlation with the "
+        f"{near}: {by_method}; {many(n_texts, 'text')})."
+    )
+    if ends:
+        (high, most), (low, least) = ends
+        sentence += (
+            f" By {trends[0][0]}, they are {extremes[0]} in *{high}* ({most} on average) and "
+            f"{extremes[1]} in *{low}* ({least})."
+        )
+    return sentence
+
+
+def describe_matches(
+    quoted: str,  # what was searched for, markdown, such as ``“ice” and “snow”``
+    n_found: int,
+    n_texts: int,  # that were searched
+    clusters: Sequence[tuple[str, int, int]],  # name, markdown; texts found in it; texts in it
+) -> str:
+    """How many texts contain words, and the cluster with most of them, where it has many more."""
+    if not n_found:
+        return f"No text contains {quoted}."
+    sentence = f"**{n_found:,}** of {many(n_texts, 'text')} contain{'s' * (n_found == 1)} {quoted}"
+    name, n_there, size = max(clusters, key=lambda cluster: cluster[1], default=("", 0, 0))
+    chance = size / n_texts
+    if (
+        name
+        and n_there > max(1, REAL * n_found)
+        and wilson_interval(n_there, n_found)[0] > 2 * chance
+    ):
+        part = "all" if n_there == n_found else f"{n_there:,} of them"
+        sentence += f"; {part} are in the cluster {quote_cluster(name, size)}"
+    return f"{sentence}."
 
 
 def describe_landing(
-    sentence: str, methods: Sequence[str], labels: Sequence[Sequence[str]], name: str
+    sentence: str,
+    methods: Sequence[str],
+    labels: Sequence[Sequence[str]],  # by method, of the nearest texts; ``""`` is none
+    name: str,  # column of labels; empty without one
+    nearest: Sequence[str],  # text nearest to the sentence, by method, markdown
 ) -> str:
-    """The label that half or more of the texts near a sentence have, by method; ``""`` is none."""
+    """The label that half or more of the texts near a sentence have, else the nearest text."""
     near = []
     for method, labels_near in zip(methods, labels, strict=True):
         counts, k = Counter(filter(None, labels_near)).most_common(2), len(labels_near)
         (label, n), (_, next_n) = [*counts, ("", 0), ("", 0)][:2]
-        if n > next_n and n >= REAL * k:
+        if name and n > next_n and n >= REAL * k:
             near.append(f"{name} **{label}** by {method} ({n} of {many(k, 'nearest text')})")
-    return f"“{sentence}” lands near {joined(near)}." if near else ""
+    if near:
+        return f"“{sentence}” lands near {joined(near)}."
+    texts = [f"“{text}” by **{method}**" for text, method in zip(nearest, methods, strict=True)]
+    if len(set(nearest)) == 1:
+        texts = [f"“{nearest[0]}”"]
+    return f"The text nearest to “{sentence}” is {joined(texts)}." if texts else ""
+
+
+def describe_duplicates(n_similar: int, n_texts: int) -> str:
+    """How many texts have a near-duplicate, without a full stop; empty where none has."""
+    verb = "has" if n_similar == 1 else "have"
+    return f"**{n_similar:,} of {many(n_texts, 'text')}** {verb} a near-duplicate" * bool(n_similar)
+
+
+def describe_groups(
+    method: str, threshold: float, n_similar: int, sizes: Sequence[int], n_texts: int, rule: str
+) -> str:
+    """What remains of near-duplicates; ``sizes`` are those of groups, of which one text is kept."""
+    reaching = f"a cosine similarity of {threshold:.3f} or more"
+    if not n_similar:
+        return f"By **{method}**, no two texts have {reaching}."
+    groups = "the group" if len(sizes) == 1 else f"each of {len(sizes):,} groups"
+    n_remaining = n_texts - sum(sizes) + len(sizes)
+    return (
+        f"By **{method}**, {describe_duplicates(n_similar, n_texts)} ({reaching}). With the {rule} "
+        f"text of {groups} kept, **{n_remaining:,}** remain."
+    )
+
+
+def describe_held_group(
+    methods: Sequence[str],  # markdown: the one that holds the group together, and the other
+    n_texts: int,
+    within: Sequence[float],  # mean cosine of the group's pairs, by method
+    overall: Sequence[float],  # that of all pairs
+    phrase: str = "",  # markdown, as are the words
+    words: Sequence[str] = (),
+    lengths: tuple[int, int] | None = None,  # median words, in the group and outside
+) -> str:
+    """A group that one method holds together and the other does not, and what its texts share."""
+    cosines = [
+        f"{number(mean, '.2f')}, all pairs {number(mean_of_all, '.2f')}"
+        for mean, mean_of_all in zip(within, overall, strict=True)
+    ]
+    shared = []
+    if phrase:
+        shared.append(f"share the phrase “{phrase}”")
+    elif words:
+        noun = "word" if len(words) == 1 else "words"
+        shared.append(f"share the {noun} {joined([f'“{word}”' for word in words])}")
+    if lengths:
+        kind = "longer" if lengths[0] > lengths[1] else "shorter"
+        shared.append(f"are {kind} (median {lengths[0]:,} words, the others {lengths[1]:,})")
+    return (
+        f"**{methods[0]}** holds **{many(n_texts, 'text')}** together (mean cosine {cosines[0]}) "
+        f"that **{methods[1]}** does not ({cosines[1]}): they {joined(shared)}."
+    )

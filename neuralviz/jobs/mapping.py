@@ -15,12 +15,15 @@ import numpy as np
 
 from neuralviz.embedders.specs import EmbedderSpec, list_models, make_embedder, method_labels
 from neuralviz.errors import ModelError, ShouldStop
-from neuralviz.jobs.task import LatestTask, Progress, Task
+from neuralviz.jobs.task import Lane, LatestTask, Progress, Task
+from neuralviz.maps.duplicates import SimilarPairs, find_pairs
+from neuralviz.maps.groups import HeldGroup, find_held_groups
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import (
     Placer,
     SampledNeighbours,
     check_enough_texts,
+    find_embedder,
     make_map,
     neighbours_of_rows,
     sampled_rows,
@@ -30,7 +33,7 @@ from neuralviz.models.shared import LOADERS, ModelRef
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import EmbeddingEvent, embed_corpus
 from neuralviz.store.importing import find_imported
-from neuralviz.store.vectors import embedder_id
+from neuralviz.store.vectors import KeptEmbedder, embedder_id
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -39,6 +42,8 @@ if TYPE_CHECKING:
 SHARE_OF_EMBEDDING = 0.7  # of the bar
 PLACED_NEIGHBOURS = 15
 PLACERS = 2  # maps whose vectors are cached
+QUICK_PRODUCTS = 3e10  # numbers multiplied when texts are compared in about a second
+GROUPED = 600  # sampled texts whose clusters are compared
 
 
 @dataclass(frozen=True)
@@ -184,6 +189,56 @@ class FindNeighbours(LatestTask[SampledNeighbours]):
         rows = sampled_rows(corpus) if self.row is None else np.array([self.row])
         near = neighbours_of_rows(store, corpus, kept, rows, self.k, should_stop=should_stop)
         yield SampledNeighbours(rows, near)
+
+
+# --- what texts have in common ---------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class FindPairs(LatestTask[float | SimilarPairs]):
+    """Find the near-duplicates of a corpus; until then, the share of pairs that were compared."""
+
+    corpus_id: str
+    embedder: KeptEmbedder
+    n_texts: int
+
+    @property
+    def is_quick(self) -> bool:
+        return self.embedder.dim * float(self.n_texts) ** 2 <= QUICK_PRODUCTS
+
+    @property
+    def lane(self) -> Lane:  # type: ignore[override]
+        return "short" if self.is_quick else "long"
+
+    def events(self, should_stop: ShouldStop) -> Generator[float | SimilarPairs, None, None]:
+        store = CorpusStore()
+        find = partial(find_pairs, store, store.corpus(self.corpus_id), self.embedder)
+        pairs = yield from stream_events(find, should_stop)
+        yield pairs
+
+    def progress(self, result: float | SimilarPairs | None) -> Progress:
+        share = result if isinstance(result, float) else 0.0
+        return Progress(share, 1.0, doing=f"Comparing {many(self.n_texts, 'text')}: {share:.0%}")
+
+
+@dataclass(frozen=True)
+class FindHeldGroups(LatestTask[tuple[HeldGroup, ...]]):
+    """Find clusters that one of two maps' methods holds together and the other does not."""
+
+    lane = "short"
+
+    corpus_id: str
+    map_ids: tuple[str, str]
+
+    def events(self, should_stop: ShouldStop) -> Generator[tuple[HeldGroup, ...], None, None]:
+        store = CorpusStore()
+        corpus = store.corpus(self.corpus_id)
+        maps = [KeptMaps(store).by_id(corpus, map_id) for map_id in self.map_ids]
+        rows = sampled_rows(corpus, GROUPED)
+        keys = store.keys(corpus, rows)
+        vectors = [store.vectors.get(find_embedder(store, kept), keys) for kept in maps]
+        clusters = [KeptMaps(store).points(kept)[1].labels[rows] for kept in maps]
+        yield find_held_groups(vectors, clusters, store.texts(corpus, rows), should_stop)
 
 
 R = TypeVar("R")

@@ -217,7 +217,7 @@ def example_training(corpus: Corpus, texts: Sequence[str]) -> TrainOnCorpus:
 
 def first_label(corpus: Corpus) -> str:
     """The page's default column of labels, the finest; empty without one."""
-    columns = [column.name for column in corpus.columns if column.kind == "text"]
+    columns = [column.name for column in corpus.columns if column.kind != "number"]
     return columns[-1] if columns else ""
 
 

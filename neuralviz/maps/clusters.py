@@ -5,26 +5,29 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from neuralviz.maps.neighbours import distinct_rows
+from neuralviz.maps.nouns import Nouns
 
 SMALLEST_CLUSTER = 5  # texts
 LARGEST_SMALLEST = 250  # texts; more would lose small topics of a large corpus
 MOST_SAMPLES = 10  # neighbours for the density; more would blur the borders
 MOST_POINTS = 30_000  # clustered in seconds; time grows quadratically
 LARGEST_SHARE = 0.6  # of all texts in a cluster; larger ones are split
-CLUSTER_WORDS = 4  # in a cluster's name
+CLUSTER_WORDS, NAME_WORDS = 4, 2  # that distinguish a cluster; in its name, at least
 UNNAMED = "no typical words"  # of a cluster
 MARKED_OFF = 2.0  # minimum frequency ratio, inside to outside, of a naming word
+LIKELY_NOUN = 1 / 3  # share of noun places from which a word may name a cluster
 ENGLISH_FROM = 0.25  # share of stop words from which text counts as English (about half)
 
 # Combining vowel signs and accents are part of words.
 _MARKS = "\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0963\u0966-\u0dff\u0e00-\u109f"
 _WORD = re.compile(rf"[^\W_](?:[^\W_]|[{_MARKS}])*")
+_PLURAL = re.compile(r"(?<=[^\W\d_]{3})(?:ies|(?<=[sx])es|(?<![su])s)$")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]+")  # Japanese and Chinese
 
 
@@ -96,11 +99,12 @@ def cluster_centres(coordinates: np.ndarray, clusters: Clusters) -> np.ndarray:
 
 
 def cluster_names(cluster_words: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Names of clusters: number from 1, and first words."""
-    return tuple(
-        f"{number} {', '.join(words[:2]) or UNNAMED}"
-        for number, words in enumerate(cluster_words, 1)
-    )
+    """Names of clusters: their first two words, or as many more as tell them apart."""
+    names: list[str] = []
+    for words in cluster_words:
+        longer = (" ".join(words[:n]) for n in range(NAME_WORDS, len(words) + 1))
+        names.append(next((name for name in longer if name not in names), " ".join(words)))
+    return tuple(name or UNNAMED for name in names)
 
 
 def name_clusters(
@@ -109,13 +113,19 @@ def name_clusters(
     """[cluster] characteristic words, best first, by class TF-IDF (Grootendorst 2022, section 3.3).
 
     A word must be in two texts and at least twice as frequent inside as outside, beyond chance;
-    English stop words are excluded; Chinese and Japanese are split into pairs of characters.
+    English stop words are excluded, and scores of English words multiplied by how likely they are
+    nouns (`Nouns`): below a third, they are left out where there are others. Chinese and Japanese
+    are split into pairs of characters. Of a singular and its plural, the better one stays. The
+    first two words are in the order in which they follow each other most.
     """
     within = [Counter[str]() for _ in range(clusters.n)]
     n_texts = [Counter[str]() for _ in range(clusters.n)]
     outside = Counter[str]()
+    nouns = Nouns()
     for text, label in zip(texts, clusters.labels.tolist(), strict=True):
-        words = list(_split_words(text))
+        in_order = _WORD.findall(text.lower())
+        nouns.count(in_order)
+        words = list(_naming_words(in_order))
         if label < 0:
             outside.update(words)
         else:
@@ -139,8 +149,41 @@ def name_clusters(
             and word not in stop_words
             and _is_marked_off(times, n_within, everywhere[word] - times, n_rest)
         }
-        names.append(tuple(sorted(scores, key=lambda word: (-scores[word], word))[:n_words]))
-    return tuple(names)
+        if stop_words:
+            scores = _prefer_nouns(scores, nouns)
+        best = sorted(scores, key=lambda word: (-scores[word], word))
+        names.append(_drop_plurals(best[: 2 * n_words])[:n_words])
+    return _order_pairs(names, texts, clusters.labels)
+
+
+def _prefer_nouns(scores: Mapping[str, float], nouns: Nouns) -> dict[str, float]:
+    shares = {word: nouns.share(word) for word in scores}
+    likely = [word for word, share in shares.items() if share >= LIKELY_NOUN] or shares
+    return {word: shares[word] * scores[word] for word in likely}
+
+
+def _drop_plurals(words: Sequence[str]) -> list[str]:
+    """Words whose singular or plural is not among those before them."""
+    kept: dict[str, str] = {}
+    for word in words:
+        kept.setdefault(_PLURAL.sub(lambda end: "y" * (end[0] == "ies"), word), word)
+    return list(kept.values())
+
+
+def _order_pairs(
+    names: Sequence[list[str]], texts: Sequence[str], labels: np.ndarray
+) -> tuple[tuple[str, ...], ...]:
+    """The names with their first two words as they follow each other most."""
+    turned = Counter[int]()
+    for text, label in zip(texts, labels.tolist(), strict=True):
+        if label >= 0 and len(names[label]) > 1:
+            first, second, *_ = names[label]
+            folded = text.lower()
+            turned[label] += folded.count(f"{second} {first}") - folded.count(f"{first} {second}")
+    return tuple(
+        (words[1], words[0], *words[2:]) if turned[label] > 0 else tuple(words)
+        for label, words in enumerate(names)
+    )
 
 
 def _is_marked_off(times: int, n_within: int, times_outside: int, n_rest: int) -> bool:
@@ -149,8 +192,8 @@ def _is_marked_off(times: int, n_within: int, times_outside: int, n_rest: int) -
     return lowest * n_rest >= MARKED_OFF * highest * n_within
 
 
-def _split_words(text: str) -> Iterator[str]:
-    for word in _WORD.findall(text.lower()):
+def _naming_words(words: Iterable[str]) -> Iterator[str]:
+    for word in words:
         if _UNSPACED.search(word):
             for run in _UNSPACED.findall(word):
                 yield from (run[i : i + 2] for i in range(max(len(run) - 1, 1)))

@@ -7,7 +7,7 @@ import json
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -16,16 +16,17 @@ import pyarrow as pa
 
 from neuralviz.errors import StoreError
 from neuralviz.files import npz_bytes, read_npz
-from neuralviz.maps.clusters import Clusters
+from neuralviz.maps.clusters import Clusters, cluster_names
 from neuralviz.maps.neighbours import Neighbours
 from neuralviz.maps.projection import Projection, ProjectionSettings
 from neuralviz.store.corpora import Column, Corpus, CorpusStore, are_whole
 from neuralviz.store.database import PATIENCE, current_time, list_array, read_rows, rows_of
 from neuralviz.store.vectors import LOSSES, KeptEmbedder
 from neuralviz.store.writing import vector_lists
-from neuralviz.words import free_name
+from neuralviz.words import free_name, printable_line
 
 VERSION = 2  # of the method: changes the ID of maps with equal settings
+LONGEST_NAME = 60  # characters of a cluster's own name
 _ID_LENGTH = 24
 _DELETED = "This map was deleted in the meantime. Make it again."
 _ENTRY_COLUMNS = ("id", "corpus", "embedder", "created", "about")
@@ -45,6 +46,22 @@ class KeptMap:
     notes: tuple[str, ...]  # sentences on deviations from the settings
     n_fitted: int | None = None  # size of the fitted sample; None if all texts were fitted
     recall: float | None = None  # recall of the index, for a map fitted to a sample
+    own_names: tuple[str, ...] = ()  # by cluster, as a person named it; "" for its words
+
+    @property
+    def cluster_names(self) -> tuple[str, ...]:
+        """What clusters are called: their own names, else their first words."""
+        by_words = cluster_names(self.cluster_words)
+        return tuple(own or name for own, name in zip(self._own_names, by_words, strict=True))
+
+    @property
+    def _own_names(self) -> tuple[str, ...]:
+        return self.own_names or ("",) * len(self.cluster_words)
+
+    def named(self, cluster: int, name: str) -> KeptMap:
+        names = list(self._own_names)
+        names[cluster] = printable_line(name)[:LONGEST_NAME].strip()
+        return replace(self, own_names=tuple(names))
 
 
 class KeptMaps:
@@ -160,6 +177,17 @@ class KeptMaps:
         content = next((row["fitted"] for row in rows if row["id"] == kept.id), b"")
         return read_npz(content)[1] if content else {}
 
+    def rename_cluster(self, corpus: Corpus, kept: KeptMap, cluster: int, name: str) -> KeptMap:
+        """Name a cluster; without a name its words do. Raises StoreError if the map is gone."""
+
+        def write() -> KeptMap:
+            renamed = self.by_id(corpus, kept.id).named(cluster, name)
+            values = {"about": _entry(renamed)["about"]}
+            self._database.registry("maps").update(where=f"id = '{kept.id}'", values=values)
+            return renamed
+
+        return self._database.write(write)
+
     def delete(self, kept: KeptMap) -> None:
         self._database.forget("maps", id=kept.id)
 
@@ -195,6 +223,7 @@ def _read_entry(row: Mapping[str, Any]) -> KeptMap:
             "settings": ProjectionSettings.from_dict(details["settings"]),
             "cluster_words": tuple(map(tuple, details["cluster_words"])),
             "notes": tuple(details["notes"]),
+            "own_names": tuple(details.get("own_names", ())),
         }
     )
 
@@ -212,7 +241,7 @@ def _fit_table(kept: KeptMap) -> str:
 NO_CLUSTER = -1
 PIECE = 20_000  # texts; about 100 MB with long vectors
 AXES = ("x", "y", "z")
-OWN_COLUMNS = ("id", "text", *AXES, "cluster", *LOSSES, "vector")
+OWN_COLUMNS = ("id", "text", *AXES, "cluster", "cluster_name", *LOSSES, "vector")
 
 
 def corpus_table(
@@ -224,9 +253,10 @@ def corpus_table(
 ) -> pa.Table:
     """Table of ``id``, ``text`` and labels, in the order of the corpus or of ``rows``.
 
-    A map adds ``x``, ``y`` (``z``) and ``cluster`` (1 is the largest, -1 none), an embedder
-    ``vector``, and ``first_loss`` and ``last_loss`` if texts were learnt. Labels with such names
-    get the suffix ``label``. Raises StoreError if the corpus, the map or a vector is missing.
+    A map adds ``x``, ``y`` (``z``), ``cluster`` (1 is the largest, -1 none) and ``cluster_name``,
+    an embedder ``vector``, and ``first_loss`` and ``last_loss`` if texts were learnt. Labels with
+    such names get the suffix ``label``. Raises StoreError if the corpus, the map or a vector is
+    missing.
     """
     return pa.concat_tables(corpus_pieces(store, corpus, embedder, kept, rows))
 
@@ -260,6 +290,8 @@ def corpus_pieces(
             columns |= dict(zip(AXES, map(pa.array, coordinates[block_rows].T), strict=False))
             labels = clusters.labels[block_rows]
             columns["cluster"] = pa.array(np.where(labels >= 0, labels + 1, NO_CLUSTER), pa.int32())
+            names = pa.array([*kept.cluster_names, None] if kept else [], pa.string())
+            columns["cluster_name"] = names.take(pa.array(labels % len(names)))
         if vectors is not None:
             numbers = np.arange(start, start + len(block_rows))
             if not np.isnan(vectors.loss).all():
@@ -271,7 +303,7 @@ def corpus_pieces(
 def _label_type(
     store: CorpusStore, corpus: Corpus, column: Column, rows: np.ndarray | None
 ) -> pa.DataType:
-    if column.kind == "text":
+    if column.kind != "number":
         return pa.string()
     is_whole = are_whole(store.labels(corpus, column.name, rows))
     return pa.int64() if is_whole else pa.float64()

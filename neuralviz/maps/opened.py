@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import date
 from functools import cached_property, wraps
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
@@ -14,11 +16,13 @@ import numpy as np
 
 from neuralviz.embedders import EmbedderSpec
 from neuralviz.lazy import Lazy
-from neuralviz.maps.clusters import Clusters, cluster_centres, cluster_names
+from neuralviz.maps.clusters import Clusters, cluster_centres
 from neuralviz.maps.kept import KeptMap, KeptMaps
 from neuralviz.maps.mapping import SampledNeighbours, find_embedder, neighbours_at_once
 from neuralviz.maps.neighbours import K, Neighbours, neighbours_of_points, sampled_right
 from neuralviz.maps.projection import REDUCERS, SCORED_NEIGHBOURS, is_large
+from neuralviz.maps.trends import Trend, find_trend
+from neuralviz.reading.dates import count_days
 from neuralviz.reading.table import ID_COLUMNS
 from neuralviz.store.corpora import Column, Corpus, CorpusStore, are_whole
 from neuralviz.store.vectors import KeptEmbedder
@@ -77,12 +81,22 @@ class OpenCorpus:
         return [self.texts[row] for row in rows]
 
     def numbers(self, name: str) -> np.ndarray:
-        """[text] values of a column of numbers."""
-        return self.columns.get(("numbers", name), lambda: self.store.labels(self.corpus, name))
+        """[text] values of a column of numbers; days since 1970 of one of dates."""
+        return self.columns.get(("numbers", name), lambda: self._read_numbers(name))
+
+    def _read_numbers(self, name: str) -> np.ndarray:
+        read = self.store.days if name in self.date_names else self.store.labels
+        return read(self.corpus, name)
 
     @property
     def number_names(self) -> tuple[str, ...]:
-        return tuple(column.name for column in self.corpus.columns if column.kind == "number")
+        """Columns of numbers and of dates."""
+        kinds = ("number", "date")
+        return tuple(column.name for column in self.corpus.columns if column.kind in kinds)
+
+    @property
+    def date_names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.corpus.columns if column.kind == "date")
 
     @shared_property
     def label_names(self) -> tuple[str, ...]:
@@ -108,7 +122,7 @@ class OpenCorpus:
     @shared
     def span(self, name: str) -> tuple[float, float] | None:
         """The lowest and highest number of a column, integers if all are; None without any."""
-        values = self.store.labels(self.corpus, name)  # not cached: few large ones fit
+        values = self._read_numbers(name)  # not cached: few large ones fit
         finite = values[np.isfinite(values)]
         if not len(finite):
             return None
@@ -161,6 +175,28 @@ class OpenMap:
         return f"{self.label} · {reducer}"
 
     @shared_property
+    def home(self) -> Window | None:
+        """The middle 98% of each axis with a margin, seen at first; None in three dimensions."""
+        points = self.coordinates
+        if points.shape[1] != 2:
+            return None
+        ends = np.quantile(points, [0.01, 0.99], axis=0), [points.min(axis=0), points.max(axis=0)]
+        (low, high), (lowest, highest) = ends
+        room = MARGIN * (high - low)
+        low, high = np.maximum(low, lowest) - room, np.minimum(high, highest) + room
+        (left, bottom), (right, top) = low.tolist(), high.tolist()
+        with suppress(ValueError):  # all points are in one line
+            return Window(left, right, bottom, top)
+        return None
+
+    @shared_property
+    def n_outside(self) -> int:
+        """Points that are not seen at first."""
+        return (
+            0 if self.home is None else len(self.coordinates) - len(self.plane.in_window(self.home))
+        )
+
+    @shared_property
     def plane(self) -> MapPoints:
         """The points of a two-dimensional map, for queries of parts of it."""
         return MapPoints.from_coordinates(self.coordinates)
@@ -180,16 +216,25 @@ class OpenMap:
         """[cluster] number of texts."""
         return np.diff(self.grouped[1])[:-1]
 
-    @shared_property
+    @property
     def named_clusters(self) -> tuple[tuple[str, np.ndarray], ...]:
         """The name and place of each cluster, the largest first."""
+        return tuple(zip(self.kept.cluster_names, self._cluster_places, strict=True))
+
+    @property
+    def numbered_clusters(self) -> list[str]:
+        """Names with numbers from 1, which differ where names do not: ``3 bounce error``."""
+        return [f"{number} {name}" for number, name in enumerate(self.kept.cluster_names, 1)]
+
+    @shared_property
+    def _cluster_places(self) -> np.ndarray:
+        """[cluster, dimensions]"""
         points, clusters = self.points
         samples = [self.cluster_rows(cluster) for cluster in range(clusters.n)]
         samples = [rows[:: 1 + len(rows) // CENTRE] for rows in samples]
         sampled = points[np.concatenate(samples)] if samples else points[:0]
         labels = np.repeat(np.arange(clusters.n), list(map(len, samples)))
-        centres = cluster_centres(sampled, replace(clusters, labels=labels))
-        return tuple(zip(cluster_names(self.kept.cluster_words), centres, strict=True))
+        return cluster_centres(sampled, replace(clusters, labels=labels))
 
     @shared_property
     def neighbours(self) -> Neighbours:
@@ -227,6 +272,13 @@ class OpenMap:
         assert sample is not None
         return sampled_right(sample.near, self.corpus.codes(name)[0], sample.rows, k)
 
+    def trend(self, name: str, numbers: np.ndarray) -> Trend | None:
+        """Whether near texts of `sample` have similar [text] ``numbers``, which have a name."""
+        sample = self.sample()
+        assert sample is not None
+        near, rows = sample.near.first(K), sample.rows
+        return self.parts.get(("trend", name), lambda: find_trend(near, rows, numbers))
+
     @shared_property
     def embedder(self) -> KeptEmbedder:
         """The embedder of the vectors; raises StoreError where these are gone."""
@@ -252,6 +304,7 @@ class OpenMap:
         return store.vectors.losses(self.embedder, store.keys(self.corpus.corpus))
 
 
+MARGIN = 0.08  # of the width of the middle points, on each side of what is seen at first
 POINTS_A_BIN = 8  # on average
 FEWEST_BINS = 32  # along the longer side
 MOST_CORNERS = 2000  # of an area; larger areas are thinned out
@@ -400,8 +453,8 @@ FEW_NUMBERS = 12  # distinct whole numbers that may be categories
 class TextFilter:
     # by column, the allowed values; "" is no value
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    # by numeric column, lowest and highest; missing numbers do not pass
-    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    # by column of numbers or dates, lowest and highest; missing ones do not pass
+    ranges: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return bool(self.labels or self.ranges)
@@ -418,6 +471,8 @@ class TextFilter:
             mask &= np.array([*(label in allowed for label in names), "" in allowed])[text_codes]
         for name, (low, high) in self.ranges.items():
             values = numbers(name)
+            if isinstance(low, date):  # until the end of the last day
+                low, high = count_days(low), np.nextafter(count_days(high) + 1, 0)
             mask &= (values >= low) & (values <= high)  # false for NaN
         return mask
 
@@ -427,10 +482,14 @@ class TextFilter:
             for name, allowed in self.labels.items()
         ]
         reasons += [
-            f"{name} is {number(low)} to {number(high)}"
+            f"{name} is {_write_end(low)} to {_write_end(high)}"
             for name, (low, high) in self.ranges.items()
         ]
         return f"Showing {n_shown:,} of {many(n_texts, 'text')}: {', and '.join(reasons)}."
+
+
+def _write_end(end: float | date) -> str:
+    return end.isoformat() if isinstance(end, date) else number(end)
 
 
 @dataclass(frozen=True, eq=False)
@@ -470,11 +529,11 @@ def category_names(store: CorpusStore, corpus: Corpus) -> tuple[str, ...]:
 
 
 def _has_categories(column: Column, values: np.ndarray) -> bool:
-    different = set(values) - {""}
     if column.kind == "number":
-        finite = values[np.isfinite(values)]
-        different = set(finite.tolist())
-        few = len(different) <= min(FEW_NUMBERS, len(finite) // TEXTS_A_NUMBER)
-        if not few or not are_whole(finite):
+        values = values[np.isfinite(values)]
+    different = set(values) - {""}
+    if column.kind != "text":
+        few = len(different) <= min(FEW_NUMBERS, len(values) // TEXTS_A_NUMBER)
+        if not few or (column.kind == "number" and not are_whole(values)):
             return False
     return 1 < len(different) <= min(MOST_CATEGORIES, max(2, len(values) // TEXTS_A_LABEL))

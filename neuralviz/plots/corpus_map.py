@@ -15,9 +15,9 @@ import plotly.graph_objects as go
 from plotly.io.json import to_json_plotly
 from plotly.offline import get_plotlyjs
 
-from neuralviz.maps.opened import OpenCorpus, OpenMap
+from neuralviz.maps.opened import OpenCorpus, OpenMap, Window
 from neuralviz.maps.projection import REDUCERS, SETTING_NAMES
-from neuralviz.plots.report import About, page_html
+from neuralviz.plots.report import NAMES_SCRIPT, About, page_html
 from neuralviz.plots.theme import (
     BARE,
     BLUE,
@@ -37,26 +37,31 @@ from neuralviz.plots.theme import (
     style,
     symmetric_range,
 )
+from neuralviz.reading.dates import find_day, write_day
 from neuralviz.reading.table import finite_number
 from neuralviz.words import many
 
 MOST_DRAWN = 50_000  # points of a map
 STAGE_SCALE, STAGE_NAME = 1.9, 24  # factor for text in presentation mode; px of names
-MOST_NAMED = 30  # clusters; more names would hide the points
+MOST_NAMED = 30  # clusters in view; more names would hide the points
 FADED = 0.12  # opacity of unselected points
 LEFT_OUT = 0.25  # opacity of filtered-out points
 _ENTRY_WIDTH = 118  # px of a name in the legend
 TITLE_CHARACTERS = 60
 _WIDE = 720  # px from which the legend is beside the points, and the title beside the tools
 HOVERED_CHARACTERS = 60  # per line
-_FRAME = (420, 280)  # px: minimum, next to another map on a projector
-_NAME_HEIGHT, _CHARACTER = 20, 9.5  # px
-_NAME_DISTANCES = (0, 24, 36, 52, 72, 96)  # px of a name from its cluster
-_NAME_ANGLES = np.arange(0, 2 * np.pi, np.pi / 8)
+_FRAMES = {1: (860, 400), 2: (480, 300)}  # px, by how many maps are side by side
+_MOST_STRETCHED = 1.5  # scale of one axis in that of the other, where directions mean nothing
+_NAME_HEIGHT, _CHARACTER = 20, 8.6  # px
+_NAME_DISTANCES = (0, 20, 26, 34, 44, 56, 70, 86, 104)  # px of a name from its cluster
+_NAME_ANGLES = np.arange(0, 2 * np.pi, np.pi / 12)
+_SPARSE, _MOST_BELOW = 2000, 2  # points in view up to which a name lies on so few at most
 _COVERED = 3000  # px of distance that covering all points is worth
 _BIN = 4  # px, to count the points below a name
+_NAME_FONT = {"size": SMALL_FONT_SIZE, "shadow": "auto"}
+_TEXT_LUMINANCE = 0.2  # at most: 4.2 to 1 on white
 _NAME_SCALE = STAGE_NAME / SMALL_FONT_SIZE
-_SCALES = (0.7, 1, 1.3, 1.6)  # of other frames, in which names do not overlap, either
+_SCALES = (0.9, 1, 1.3, 1.6)  # of other frames, in which names do not overlap, either
 DENSITY_BINS = 256  # maximum per side
 _SHADE = "154, 159, 165"  # visible on light and dark pages
 _DARKEST = 0.8  # opacity of the densest bin
@@ -78,7 +83,7 @@ class Standout:
     highlighted: int | None = None  # row number of the point with a ring
     placed: tuple[str, np.ndarray] | None = None  # a new sentence and its [2 or 3] place
     near: np.ndarray | None = None  # [neighbour, 2 or 3] ends of lines from it, or from that point
-    names: Sequence[tuple[str, np.ndarray]] = ()  # cluster names and places, largest first
+    names: Sequence[tuple[str, np.ndarray]] = ()  # of clusters, and their places, largest first
 
 
 NO_STANDOUT = Standout()
@@ -96,10 +101,14 @@ def map_figure(
     axes: Sequence[str] | None = None,
     uirevision: str | None = None,  # zoom is kept while it stays the same
     density: Density | None = None,  # of all points, where only some are given
+    home: Window | None = None,  # seen at first; all if None
+    window: Window | None = None,  # now, where names are placed; ``home`` if None
+    n_maps: int = 1,  # side by side
 ) -> go.Figure:
     """A map of a corpus: points with their row numbers as ``customdata``."""
     points = np.asarray(coordinates, dtype=np.float32)
     drawn, whole = points, points if density is None else density.corners
+    n = len(whole)
     rows = np.asarray(rows, dtype=np.int32)
     flat = points.shape[1] == 2
     traces = [] if density is None else _density_traces(density)
@@ -113,8 +122,9 @@ def map_figure(
     for group in point_groups(colour, len(rows), flat, bool(axes)):
         traces += _traces(group, points, rows, texts, chosen)
     figure = draw(traces, escape(shorten(title, TITLE_CHARACTERS)), uirevision=uirevision)
-    _add_marks(figure, standout, points[rows == standout.highlighted], drawn, whole)
-    _lay_out(figure, colour, flat, axes)
+    frame = _frame(whole, home, window, n_maps, is_stretched=not axes) if flat and n else None
+    _add_marks(figure, standout, points[rows == standout.highlighted], drawn, frame, colour)
+    _lay_out(figure, colour, axes, frame, home)
     if density is not None:
         figure.update_layout(xaxis_ticks="", yaxis_ticks="")  # a heatmap would add some
     return figure
@@ -131,9 +141,9 @@ def _add_marks(
     standout: Standout,
     highlighted: np.ndarray,
     drawn: np.ndarray,
-    whole: np.ndarray,  # [point, coordinate] points between which all of the map lies
+    frame: _Frame | None,  # None in three dimensions, and without points
+    colour: PointColour | None,
 ) -> None:
-    flat = whole.shape[1] == 2
     starts = list(highlighted) if standout.placed is None else [standout.placed[1]]
     if standout.near is not None:
         figure.add_traces([_lines(start, standout.near) for start in starts])
@@ -141,16 +151,19 @@ def _add_marks(
     labels: list[dict[str, Any]] = []
     if standout.placed is not None:
         figure.add_trace(_star(*standout.placed))
-        labels = [_star_label(*standout.placed, whole)]
-    if standout.names and len(whole):
-        labels = _name_labels(standout.names[:MOST_NAMED], drawn, whole, labels) + labels
+        labels = [_star_label(*standout.placed, frame)]
+    if standout.names and len(drawn):
+        colours = {} if colour is None or not colour.are_clusters else colour.looks
+        labels += _name_labels(standout.names, drawn, frame, labels, colours)
     if labels:
-        figure.update_layout({"annotations" if flat else "scene_annotations": labels})
+        in_space = len(labels[0].keys() & set("xyz")) == 3
+        figure.update_layout({"scene_annotations" if in_space else "annotations": labels})
 
 
 def even_out(figures: Sequence[go.Figure]) -> None:
     """Give maps side by side equal frame heights, in place."""
-    for figure in figures if len(figures) > 1 else ():
+    have_legends = any(figure.layout.showlegend is not False for figure in figures)
+    for figure in figures if len(figures) > 1 and have_legends else ():
         figure.update_layout(margin_b=_LEGEND_HEIGHT)
         figure.layout.meta["stage"]["margin.b"] = round(STAGE_SCALE * _LEGEND_HEIGHT)
 
@@ -185,6 +198,8 @@ def _traces(
         trace |= {"marker": marker, **_places(points[positions]), "customdata": rows[positions]}
         if group.values is not None:
             trace["marker"]["color"] = group.values[positions]
+        if group.written is not None:
+            trace["hovertext"] = [group.written[i] for i in positions]
         if number < len(parts) - 1:
             trace["showlegend"] = trace["marker"]["showscale"] = False  # shared by both parts
         if not flat:
@@ -207,14 +222,24 @@ def _add_hover(trace: dict[str, Any], texts: list[str] | None) -> None:
 
 
 def _lay_out(
-    figure: go.Figure, colour: PointColour | None, flat: bool, axes: Sequence[str] | None
+    figure: go.Figure,
+    colour: PointColour | None,
+    axes: Sequence[str] | None,
+    frame: _Frame | None,
+    home: Window | None,
 ) -> None:
     plain: dict[str, Any] = {"showticklabels": False, "showline": True, **BARE}
     named = [{**plain, "title": {"text": escape(name)}} for name in axes or ()]
-    if flat:
+    if frame is not None or len(named) == 2:
         x, y = named or (plain, plain)
+        stretch = 1.0 if frame is None else frame.per_unit[1] / frame.per_unit[0]
+        ends = {} if home is None else {"x": [home.left, home.right], "y": [home.bottom, home.top]}
         figure.update_layout(
-            xaxis={**x, "mirror": True}, yaxis={**y, "mirror": True, "scaleanchor": "x"}
+            xaxis={**x, "mirror": True, "range": ends.get("x")},
+            yaxis={
+                **{**y, "mirror": True, "range": ends.get("y")},
+                **{"scaleanchor": "x", "scaleratio": round(float(stretch), 3)},
+            },
         )
     else:
         room = {"showbackground": False, "showspikes": False, "visible": bool(named)}
@@ -225,6 +250,8 @@ def _lay_out(
         far = 1.55 if named else 1.25  # leaves room for names
         camera = {"eye": dict.fromkeys("xyz", far)}
         figure.update_layout(scene={**scene, "aspectmode": "data", "camera": camera})
+    if colour is not None and colour.are_clusters and figure.layout.annotations:
+        figure.update_layout(showlegend=False)  # the names on the map say which is which
     longest = max((len(trace.name or "") for trace in figure.data), default=0)
     entry_width = min(_ENTRY_WIDTH, 9 * longest)
     # on narrow screens, the title is below the tools and the legend below the points
@@ -300,12 +327,11 @@ def _star(sentence: str, place: np.ndarray) -> Trace:
     return _mark_trace(place[None], "markers", marker={**marker, "color": YELLOW}, **hover)
 
 
-def _star_label(sentence: str, place: np.ndarray, points: np.ndarray) -> dict[str, Any]:
+def _star_label(sentence: str, place: np.ndarray, frame: _Frame | None) -> dict[str, Any]:
     """The sentence above its star; at the sides of the map, towards its middle."""
-    across = np.append(points[:, 0], place[0])
-    third = 3 * (place[0] - across.min()) / max(np.ptp(across), 1e-9)
+    across = 0.5 if frame is None else (place[0] - frame.low[0]) / max(frame.size[0], 1e-9)
     text = f"<b>{_two_lines(shorten(sentence, 32), 18)}</b>"
-    xanchor = ("left", "center", "right")[min(int(third), 2)]
+    xanchor = ("left", "center", "right")[int(np.clip(3 * across, 0, 2))]
     return _label(text, place, xanchor=xanchor, yanchor="bottom", yshift=10)
 
 
@@ -315,42 +341,103 @@ def _lines(point: np.ndarray, near: np.ndarray) -> Trace:
     return _mark_trace(ends, "lines", line={"color": GREY, "width": 2})
 
 
+class _Frame(NamedTuple):
+    """The part of a flat map that is seen, and how many px it has at least."""
+
+    low: np.ndarray  # left bottom, map units
+    size: np.ndarray  # width and height, map units
+    per_unit: np.ndarray  # px, across and up
+    px: np.ndarray  # width and height of the frame
+
+    def locate(self, points: np.ndarray) -> np.ndarray:
+        """[point, 2] px from the left bottom of what is seen."""
+        return (points - self.low) * self.per_unit
+
+
+def _frame(
+    whole: np.ndarray,  # [point, 2] points between which all of the map lies
+    home: Window | None,
+    window: Window | None,
+    n_maps: int,
+    *,
+    is_stretched: bool,  # to fill the frame
+) -> _Frame:
+    px = np.array(_FRAMES[n_maps], dtype=float)
+    (_, at_home), (low, size) = _bound(whole, home), _bound(whole, window or home)
+    fill = (px[1] / at_home[1]) / (px[0] / at_home[0]) if is_stretched else 1.0
+    scales = np.array([1.0, np.clip(fill, 1 / _MOST_STRETCHED, _MOST_STRETCHED)])
+    return _Frame(low, size, scales * (px / (size * scales)).min(), px)
+
+
+def _bound(points: np.ndarray, window: Window | None) -> tuple[np.ndarray, np.ndarray]:
+    """Left bottom and size of a window, or of the points."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    if window is not None:
+        low = np.array([window.left, window.bottom])
+        high = np.array([window.right, window.top])
+    return low, np.maximum(high - low, 1e-9)
+
+
 def _name_labels(
     names: Sequence[tuple[str, np.ndarray]],
     drawn: np.ndarray,
-    whole: np.ndarray,
+    frame: _Frame | None,
     obstacles: Sequence[dict[str, Any]],
+    colours: Mapping[int, str],  # by cluster; empty where colours mean something else
 ) -> list[dict[str, Any]]:
     """Place names off the points where there is room, with lines to their clusters.
 
-    Names do not overlap; those without room are left out, the last first.
+    Names do not overlap; those without room are left out, the last first. Closer up there is more.
     """
-    if whole.shape[1] > 2:
-        return [_label(f"<b>{escape(cluster_label(name))}</b>", place) for name, place in names]
-    low, high = whole.min(axis=0), whole.max(axis=0)
-    per_unit = min(np.array(_FRAME) / np.maximum(high - low, 1e-9))  # px
-    size = (high - low) * per_unit
-    count_covered = _count_below(np.clip((drawn - low) * per_unit, 0, size), size)
-    middle = size / 2
-    occupied = [box for label in obstacles for box in _occupied_boxes(label, low, per_unit)]
+    looks = [
+        {"name": str(i), "captureevents": True, **_tint(colours, i)} for i in range(len(names))
+    ]
+    written = [cluster_label(name) for name, _ in names]
+    if frame is None:
+        return [
+            _label(f"<b>{escape(name)}</b>", place, **look)
+            for name, (_, place), look in zip(written, names[:MOST_NAMED], looks, strict=False)
+        ]
+    starts = frame.locate(np.array([place for _, place in names]))
+    bounds = frame.size * frame.per_unit
+    within = frame.locate(drawn)
+    within = within[((within >= 0) & (within <= bounds)).all(axis=1)]
+    count_below = _count_below(within, bounds)
+    occupied = [box for label in obstacles for box in _occupied_boxes(label, frame)]
     labels = []
-    for name, place in ((cluster_label(name), place) for name, place in names):
-        start, half = (place - low) * per_unit, np.array([len(name) * _CHARACTER, _NAME_HEIGHT]) / 2
-        centres = start + _NAME_OFFSETS
-        shares = []  # of the points below the name, in frames of other sizes
-        for scale in _SCALES:
-            place_there, half_there = start + _NAME_OFFSETS / scale, half / scale
-            shares.append(count_covered(place_there - half_there, place_there + half_there))
-        costs = np.hypot(*_NAME_OFFSETS.T) + _COVERED * np.mean(shares, axis=0)
-        outside = (np.abs(centres - middle) > np.array(_FRAME) / 2 - half).any(axis=1)
-        costs[outside & _NAME_OFFSETS.any(axis=1)] = np.inf
-        for box in occupied:
-            costs[box.overlaps(start, _NAME_OFFSETS, half)] = np.inf
+    in_view = ((starts >= 0) & (starts <= bounds)).all(axis=1)
+    for cluster in np.flatnonzero(in_view)[:MOST_NAMED].tolist():
+        name, start = written[cluster], starts[cluster]
+        half = np.array([len(name) * _CHARACTER, _NAME_HEIGHT]) / 2
+        n_below = count_below(start, half)
+        costs = np.hypot(*_NAME_OFFSETS.T) + _COVERED * n_below / max(len(within), 1)
+        if len(within) <= _SPARSE:
+            costs[n_below > _MOST_BELOW] = np.inf
+        from_middle = np.abs(start + _NAME_OFFSETS - bounds / 2)
+        is_outside = (from_middle > frame.px / 2 - half).any(axis=1)
+        costs[is_outside & _NAME_OFFSETS.any(axis=1)] = np.inf
+        costs[_overlap(occupied, start, half)] = np.inf
         offset = _NAME_OFFSETS[costs.argmin()]
         if np.isfinite(costs.min()):
             occupied.append(_Box(start, offset, half))
-            labels.append(_label(f"<b>{escape(name)}</b>", place, **_line_to(offset)))
+            line = _line_to(offset, colours.get(cluster, GREY))
+            look = looks[cluster]
+            labels.append(_label(f"<b>{escape(name)}</b>", names[cluster][1], **line, **look))
     return labels
+
+
+def _tint(colours: Mapping[int, str], cluster: int) -> dict[str, Any]:
+    if not colours:
+        return {}
+    return {"font": {"size": SMALL_FONT_SIZE, "color": darken(colours.get(cluster, GREY))}}
+
+
+def darken(colour: str) -> str:
+    """A colour ``#RRGGBB``, no lighter than can be read on a light page."""
+    shares = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    luminance = float(shares**2.2 @ [0.2126, 0.7152, 0.0722])
+    shares *= min(1, (_TEXT_LUMINANCE / luminance) ** (1 / 2.2)) if luminance else 1
+    return "#" + "".join(f"{round(255 * share):02X}" for share in shares.tolist())
 
 
 class _Box(NamedTuple):
@@ -360,10 +447,15 @@ class _Box(NamedTuple):
     offset: np.ndarray  # of its centre from there, in any frame
     half: np.ndarray  # of its width and height
 
-    def overlaps(self, start: np.ndarray, offsets: np.ndarray, half: np.ndarray) -> np.ndarray:
-        """[offset] whether another text with one of ``offsets`` from its point lies on it."""
-        starts, gaps, room = start - self.start, offsets - self.offset, half + self.half
-        return np.any([(np.abs(s * starts + gaps) < room).all(axis=1) for s in _SCALES], axis=0)
+
+def _overlap(boxes: Sequence[_Box], start: np.ndarray, half: np.ndarray) -> np.ndarray:
+    """[offset] whether another text with one of `_NAME_OFFSETS` from its point lies on a box."""
+    if not boxes:
+        return np.zeros(len(_NAME_OFFSETS), dtype=bool)
+    starts, offsets, halves = map(np.array, zip(*boxes, strict=True))
+    apart = np.array(_SCALES)[:, None, None] * (start - starts)  # [scale, box, 2]
+    gaps = np.abs(apart[:, :, None] + _NAME_OFFSETS - offsets[:, None])
+    return (gaps < (half + halves)[:, None]).all(axis=-1).any(axis=(0, 1))
 
 
 _NAME_OFFSETS = np.array(
@@ -375,11 +467,11 @@ _NAME_OFFSETS = np.array(
 )
 
 
-def _line_to(offset: np.ndarray) -> dict[str, Any]:
+def _line_to(offset: np.ndarray, colour: str) -> dict[str, Any]:
     """How plotly moves a name by px to the right and up, with a line from there."""
     if not offset.any():
         return {}
-    line = {"arrowhead": 0, "arrowwidth": 1.2, "arrowcolor": GREY, "showarrow": True}
+    line = {"arrowhead": 0, "arrowwidth": 1.2, "arrowcolor": colour, "showarrow": True}
     ax, ay = (round(float(value), 1) for value in offset)
     return {"ax": ax, "ay": -ay, **line, "xanchor": "center", "yanchor": "middle"}
 
@@ -387,23 +479,30 @@ def _line_to(offset: np.ndarray) -> dict[str, Any]:
 def _count_below(
     places: np.ndarray, size: np.ndarray
 ) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    """A function of [box, 2] corners: the share of [point, 2] places in each box."""
+    """A function of a name's point and half its size, in px: [offset] the points below the name.
+
+    It is the mean over frames of several sizes; ``places`` are [point, 2] px within ``size``.
+    """
     n_bins = (size // _BIN).astype(int) + 1
     bins = np.zeros(n_bins + 1)
-    np.add.at(bins, tuple((places // _BIN).astype(int).T + 1), 1 / max(len(places), 1))
+    np.add.at(bins, tuple((places // _BIN).astype(int).T + 1), 1)
     sums = bins.cumsum(axis=0).cumsum(axis=1)
+    scales = np.array(_SCALES)[:, None, None]
 
-    def count(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        left, bottom = np.clip(low // _BIN, 0, n_bins).astype(int).T
-        right, top = np.clip(high // _BIN + 1, 0, n_bins).astype(int).T
-        return sums[right, top] - sums[left, top] - sums[right, bottom] + sums[left, bottom]
+    def count(start: np.ndarray, half: np.ndarray) -> np.ndarray:
+        middles = start + _NAME_OFFSETS / scales  # [scale, offset, 2]
+        low, high = middles - half / scales, middles + half / scales
+        left, bottom = np.moveaxis(np.clip(low // _BIN, 0, n_bins).astype(int), -1, 0)
+        right, top = np.moveaxis(np.clip(high // _BIN + 1, 0, n_bins).astype(int), -1, 0)
+        n = sums[right, top] - sums[left, top] - sums[right, bottom] + sums[left, bottom]
+        return n.mean(axis=0)
 
     return count
 
 
-def _occupied_boxes(label: dict[str, Any], low: np.ndarray, per_unit: float) -> list[_Box]:
+def _occupied_boxes(label: dict[str, Any], frame: _Frame) -> list[_Box]:
     """Each line of a star's label."""
-    start = (np.array([label["x"], label["y"]]) - low) * per_unit
+    start = frame.locate(np.array([label["x"], label["y"]]))
     written = label["text"].removeprefix("<b>").removesuffix("</b>").split("<br>")
     half = np.array([max(map(len, written)) * _CHARACTER, _NAME_HEIGHT]) / 2
     x = {"left": half[0], "center": 0, "right": -half[0]}[label["xanchor"]]
@@ -412,9 +511,8 @@ def _occupied_boxes(label: dict[str, Any], low: np.ndarray, per_unit: float) -> 
 
 
 def _label(text: str, place: np.ndarray, **extra: Any) -> dict[str, Any]:
-    font = {"size": SMALL_FONT_SIZE, "shadow": "auto"}
     where = dict(zip("xyz", place.tolist(), strict=False))
-    return {**where, "text": text, "font": font, "showarrow": False, **extra}
+    return {**where, "text": text, "font": _NAME_FONT, "showarrow": False, **extra}
 
 
 @dataclass(frozen=True, eq=False)
@@ -468,7 +566,7 @@ SYMBOLS_3D = ("circle", "diamond", "square", "cross")
 PER_SYMBOL = 6  # categories with one symbol: up to 12 have a colour of their own, and half of them
 MAX_CATEGORIES = PER_SYMBOL * len(SYMBOLS)  # another symbol, too
 GREY = "#9A9FA5"
-LABEL_CHARACTERS = 18
+LABEL_CHARACTERS = 22
 _NAME_CHARACTERS = 16
 _HOVERED_NAME = 40
 EXACT_IN_FLOAT32 = 2**24  # larger integers, such as timestamps, lose precision
@@ -485,6 +583,14 @@ class PointColour:
     number_format: str = ".3~g"  # d3 format of the values
     missing: str = "no value"  # name for texts without a value
     ends: tuple[float, float] | None = None  # of the scale; default: middle 98%
+    is_date: bool = False  # whether values are days since 1970
+    are_clusters: bool = False  # whether categories are the map's clusters, in their order
+
+    @property
+    def looks(self) -> dict[int, str]:
+        """The colours of categories that have their own."""
+        n = min(len(self.categories), MAX_CATEGORIES)
+        return {code: category_look(code)[0] for code in range(n)}
 
     def select(self, rows: np.ndarray) -> PointColour:
         """Colours of some texts, with the scale and categories of all."""
@@ -494,8 +600,8 @@ class PointColour:
 
 def cluster_label(name: str) -> str:
     """A short name for the map."""
-    if len(name) > LABEL_CHARACTERS:
-        name = name.partition(",")[0]
+    if len(name) > LABEL_CHARACTERS:  # as many whole words as fit, if one does
+        name = name[: LABEL_CHARACTERS + 1].rpartition(" ")[0] or name
     return shorten(name, LABEL_CHARACTERS)
 
 
@@ -544,6 +650,7 @@ class PointGroup:
     trace: dict[str, Any]
     marker: dict[str, Any]
     values: np.ndarray | None = None  # [text], of all texts
+    written: Sequence[str] | None = None  # [text], of all texts, for their box
 
 
 def point_groups(
@@ -564,15 +671,39 @@ def _number_groups(colour: PointColour, values: np.ndarray, axes: bool) -> Itera
     if not is_finite.all():
         trace = {"name": escape(colour.missing), "legendrank": 2000, "showlegend": True}
         yield PointGroup(np.flatnonzero(~is_finite), trace, {"color": GREY})
-    hover = f"{name}: %{{marker.color:{colour.number_format}}}"
-    trace = {"hovertemplate": hover, "showlegend": False}
+    written = _write_dates(values) if colour.is_date else None
+    value = f"marker.color:{colour.number_format}" if written is None else "hovertext"
+    trace = {"hovertemplate": f"{name}: %{{{value}}}", "showlegend": False}
     marker = {"showscale": True, **_scale_of(colour, values, axes)}
-    yield PointGroup(np.flatnonzero(is_finite), trace, marker, values)
+    yield PointGroup(np.flatnonzero(is_finite), trace, marker, values, written)
+
+
+def _write_dates(days: np.ndarray) -> list[str]:
+    finite = days[np.isfinite(days)]
+    with_time = bool((finite % 1).any())
+    return [write_day(d, with_time=with_time) if np.isfinite(d) else "" for d in days.tolist()]
+
+
+def date_ticks(low: float, high: float) -> dict[str, Any]:
+    """Few ticks from ``low`` to ``high``, days since 1970: years or months, else days."""
+    first, last = (np.datetime64(find_day(end), "M") for end in (low, high))
+    n_months = int((last - first).astype(int))
+    if n_months >= _FEWEST_MONTHS:
+        step = next(n for n in _MONTHS if n_months / n <= _MOST_TICKS)
+        months = np.arange(first, last + 1)
+        chosen = months[months.astype(int) % step == 0]
+        days = chosen.astype("datetime64[D]").astype(int)
+        written = [str(month)[:4] if step % 12 == 0 else str(month) for month in chosen]
+        places = [(d, w) for d, w in zip(days.tolist(), written, strict=True) if low <= d <= high]
+    else:
+        step = max(1, math.ceil((high - low) / (_MOST_TICKS - 1)))
+        places = [(d, write_day(d)) for d in range(math.ceil(low), math.floor(high) + 1, step)]
+    return {"tickvals": [d for d, _ in places], "ticktext": [w for _, w in places]}
 
 
 def _scale_of(colour: PointColour, values: np.ndarray, axes: bool) -> dict[str, Any]:
     low, high = colour.ends or scale_ends(values)
-    signed = low < 0 < high
+    signed = low < 0 < high and not colour.is_date
     if signed:
         low, high = symmetric_range([low, high])
     return {
@@ -589,8 +720,13 @@ def _scale_of(colour: PointColour, values: np.ndarray, axes: bool) -> dict[str, 
             "len": 1,
             "nticks": 6,
             "tickformat": colour.number_format,
+            **(date_ticks(low, high) if colour.is_date else {}),
         },
     }
+
+
+_MONTHS = (1, 2, 3, 6, *(12 * n for n in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10_000)))
+_FEWEST_MONTHS, _MOST_TICKS = 4, 4
 
 
 def scale_ends(values: np.ndarray) -> tuple[float, float]:
@@ -653,13 +789,16 @@ class PageMap:
     colours: Mapping[str, PointColour]  # by name; the first is the default
     names: Sequence[tuple[str, np.ndarray]] = ()  # cluster names and their [2 or 3] coordinates
     axes: Sequence[str] | None = None
+    home: Window | None = None  # seen at first
 
 
 def list_page_colours(corpus: OpenCorpus) -> dict[str, str]:
     """Names of ways to colour points on a page, by key, labels first."""
     options = {f"label:{name}": name for name in corpus.label_names}
     options[CLUSTERS] = "Clusters"
-    options |= {f"number:{name}": f"{name} (number)" for name in corpus.number_names}
+    for name in corpus.number_names:
+        kind = "date" if name in corpus.date_names else "number"
+        options[f"number:{name}"] = f"{name} ({kind})"
     return options if corpus.is_large else {**options, LENGTH: "Length (characters)"}
 
 
@@ -672,11 +811,13 @@ def colour_points(open_map: OpenMap, option: str) -> PointColour:
     if kind == "number":
         values = corpus.numbers(name)
         ends = scale_ends(values[drawn_rows(len(values))]) if corpus.is_large else None
-        return replace(colour_by_number(name, values), ends=ends)
+        colour = colour_by_number(name, values)
+        return replace(colour, ends=ends, is_date=name in corpus.date_names)
     if kind == LENGTH:
         return colour_by_number("length, characters", np.array(list(map(len, corpus.texts))))
-    names = [name for name, _ in open_map.named_clusters]
-    return colour_by_code("cluster", open_map.clusters.labels, names, missing="no cluster")
+    names = tuple(open_map.numbered_clusters)
+    labels = open_map.clusters.labels
+    return PointColour("cluster", names, labels, missing="no cluster", are_clusters=True)
 
 
 def describe_maps(maps: Sequence[OpenMap], n_drawn: int) -> About:
@@ -715,6 +856,7 @@ def page_of_maps(
             {name: colour.select(rows) for name, colour in by_name.items()},
             open_map.named_clusters,
             open_map.axes,
+            open_map.home,
         )
         for open_map, by_name in zip(maps, colours, strict=True)
     ]
@@ -729,7 +871,7 @@ def map_page(maps: Sequence[PageMap], texts: Sequence[str], provenance: About) -
     data = {  # plotly escapes text that could end the script
         "texts": [text[:max_characters] for text in texts],
         "faded": FADED,
-        "maps": [_map(page_map) for page_map in maps],
+        "maps": [_map(page_map, len(maps)) for page_map in maps],
     }
     cut = any(len(text) > max_characters for text in texts)
     note = f" Search covers the first {max_characters:,} characters of each text." if cut else ""
@@ -741,7 +883,7 @@ def map_page(maps: Sequence[PageMap], texts: Sequence[str], provenance: About) -
 <main>{sections}</main>
 <script>{get_plotlyjs()}</script>
 <script id="data" type="application/json">{to_json_plotly(data)}</script>
-<script>{_SCRIPT.read_text("utf-8")}</script>
+<script>{NAMES_SCRIPT}{_SCRIPT.read_text("utf-8")}</script>
 """
     return page_html(provenance, body, style=_STYLE)
 
@@ -760,12 +902,19 @@ def _section(place: int, page_map: PageMap) -> str:
     )
 
 
-def _map(page_map: PageMap) -> dict[str, Any]:
+def _map(page_map: PageMap, n_maps: int) -> dict[str, Any]:
     n, dimensions = page_map.coordinates.shape
     size, opacity = marker_look(n)
     first, standout = next(iter(page_map.colours.values())), Standout(names=page_map.names)
     figure = map_figure(
-        page_map.coordinates, np.arange(n), first, title="", standout=standout, axes=page_map.axes
+        page_map.coordinates,
+        np.arange(n),
+        replace(first, are_clusters=False),  # names get the colour of clusters on the page
+        title="",
+        standout=standout,
+        axes=page_map.axes,
+        home=page_map.home,
+        n_maps=n_maps,
     )
     layout = style(figure, dark=False).layout
     look = layout.to_plotly_json() | {"height": _HEIGHT, "autosize": True}
@@ -776,13 +925,20 @@ def _map(page_map: PageMap) -> dict[str, Any]:
         "opacity": opacity,
         "layout": {name: value for name, value in look.items() if name != "meta"},
         "colours": [
-            [
-                _group(group)
-                for group in point_groups(colour, n, dimensions == 2, bool(page_map.axes))
-            ]
+            {
+                "groups": [
+                    _group(group)
+                    for group in point_groups(colour, n, dimensions == 2, bool(page_map.axes))
+                ],
+                **({"tints": _page_tints(colour)} if colour.are_clusters else {}),
+            }
             for colour in page_map.colours.values()
         ],
     }
+
+
+def _page_tints(colour: PointColour) -> dict[str, str]:
+    return {str(cluster): darken(tint) for cluster, tint in colour.looks.items()}
 
 
 def _group(group: PointGroup) -> dict[str, Any]:
@@ -791,6 +947,8 @@ def _group(group: PointGroup) -> dict[str, Any]:
     entry = {"at": group.positions.tolist(), "trace": trace, "marker": group.marker, "says": hover}
     if group.values is not None:
         entry["values"] = [_short(value) for value in group.values.tolist()]
+    if group.written is not None:
+        entry["written"] = group.written
     return entry
 
 

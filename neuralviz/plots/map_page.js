@@ -41,6 +41,7 @@ function tracesOf(map, group) {
       trace["xyz"[axis]] = at.map((i) => values[i])
     })
     if (group.values) trace.marker.color = at.map((i) => group.values[i])
+    if (group.written) trace.hovertext = at.map((i) => group.written[i])
     if (flat && found) {
       trace.selectedpoints = at.flatMap((i, place) => (found.has(i) ? [place] : []))
       trace.unselected = { marker: { opacity: faded } }
@@ -51,9 +52,16 @@ function tracesOf(map, group) {
 
 function draw(map, place) {
   const colour = document.getElementById(`colour-${place}`).value
-  const traces = map.colours[colour].flatMap((group) => tracesOf(map, group))
+  const { groups, tints } = map.colours[colour]
+  const traces = groups.flatMap((group) => tracesOf(map, group))
   const layout = { ...structuredClone(map.layout), uirevision: "map" } // zoom stays, whatever is found
   layout.legend = { ...layout.legend, uirevision: colour }
+  const names = layout.annotations ?? []
+  layout.showlegend = !(tints && names.length) // coloured names say which cluster is which
+  for (const name of tints ? names : []) {
+    name.font.color = name.arrowcolor = tints[name.name] ?? "#777B80"
+    name.font.shadow = "none"
+  }
   Plotly.react(`map-${place}`, traces, layout, config)
 }
 
@@ -71,3 +79,7 @@ maps.forEach((map, place) => {
   document.getElementById(`colour-${place}`).addEventListener("change", () => draw(map, place))
 })
 drawAll()
+for (const figure of document.querySelectorAll(".map")) {
+  hideCrowdedNames(figure)
+  figure.on("plotly_afterplot", () => hideCrowdedNames(figure))
+}

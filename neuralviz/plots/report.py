@@ -36,6 +36,7 @@ LEFT_OUT = ("kendall_b", "pearson")  # only in the tables
 MAX_LEADS = 15  # pairs of methods in the list: those of six methods
 WORST_LISTED = 3  # of each method
 QUOTED = 90  # characters of a text in a sentence
+NAMES_SCRIPT = Path(__file__).with_name("names.js").read_text("utf-8")
 TABLE_STYLE, _STYLE = (
     Path(__file__).with_name(name).read_text("utf-8") for name in ("tables.css", "report.css")
 )

@@ -7,7 +7,7 @@ import math
 import re
 import secrets
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from pyarrow import compute
 from neuralviz.errors import StoreError
 from neuralviz.files import corpus_view, forget_results
 from neuralviz.paths import home
+from neuralviz.reading.dates import date_forms, read_days
 from neuralviz.reading.table import cell_text
 from neuralviz.store.database import (
     PATIENCE,
@@ -32,7 +33,7 @@ from neuralviz.store.database import (
     read_rows,
 )
 from neuralviz.store.vectors import KeptVectors, key_array, keys_of, text_keys
-from neuralviz.words import free_name, search_terms
+from neuralviz.words import free_name, printable_line, search_terms
 
 if TYPE_CHECKING:
     from neuralviz.reading.texts import ReadTexts
@@ -49,7 +50,7 @@ _adding = threading.Lock()  # for sessions that start at the same time
 
 class Column(NamedTuple):
     name: str
-    kind: Literal["text", "number"]
+    kind: Literal["text", "number", "date"]
 
 
 def describe_deleted(corpus: Corpus) -> str:
@@ -92,10 +93,15 @@ def encode_labels(values: pa.Array) -> tuple[np.ndarray, tuple[str, ...]]:
         codes, is_filled = np.full(len(numbers), -1, np.int32), ~np.isnan(numbers)
         different, codes[is_filled] = np.unique(numbers[is_filled], return_inverse=True)
         return codes, tuple(map(cell_text, different.tolist()))
-    stripped = compute.utf8_trim_whitespace(values)
-    encoded = compute.if_else(compute.equal(stripped, ""), None, stripped).dictionary_encode()
+    encoded = _trim(values).dictionary_encode()
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
     return codes, tuple(encoded.dictionary.to_pylist())
+
+
+def _trim(values: pa.Array) -> pa.Array:
+    """Strings without white space around them, null where nothing is left."""
+    trimmed = compute.utf8_trim_whitespace(values)
+    return compute.if_else(compute.equal(trimmed, ""), None, trimmed)
 
 
 def are_whole(numbers: np.ndarray) -> bool:
@@ -105,14 +111,26 @@ def are_whole(numbers: np.ndarray) -> bool:
 
 
 def label_columns(read: ReadTexts) -> tuple[Column, ...]:
-    """Label columns without the IDs; numeric if every filled cell is a number."""
-    columns: list[Column] = []
-    for title, values in read.labels.items():
-        filled = [value.strip() for value in values if value.strip()]
-        if values != read.ids:
-            is_numeric = bool(filled) and all(map(is_number, filled))
-            columns.append(Column(title, "number" if is_numeric else "text"))
-    return tuple(columns)
+    """Label columns without the IDs; of numbers or dates if every filled cell is one."""
+    columns = {name: values for name, values in read.labels.items() if values != read.ids}
+    return tuple(Column(name, name_kind([find_kinds(v)])) for name, v in columns.items())
+
+
+def find_kinds(values: Iterable[str]) -> list[str] | None:
+    """What all filled cells may be, ``number`` or forms of dates; None if there are none."""
+    filled = [trimmed for value in values if value and (trimmed := value.strip())]
+    if not filled:
+        return None
+    return ["number"] if all(map(is_number, filled)) else sorted(date_forms(pa.array(filled)))
+
+
+def name_kind(parts: Iterable[Sequence[str] | None]) -> Literal["text", "number", "date"]:
+    """The kind of a column whose parts may be so and so; see `find_kinds`."""
+    possible = [set(kinds) for kinds in parts if kinds is not None]
+    common = set.intersection(*possible) if possible else set()
+    if len(common) != 1:  # neither, or day and month may be exchanged
+        return "text"
+    return "number" if "number" in common else "date"
 
 
 def is_number(value: str) -> bool:
@@ -321,6 +339,10 @@ class CorpusStore:
             return values.to_numpy(zero_copy_only=False).astype(float)
         return np.array(values.to_pylist(), dtype=object)
 
+    def days(self, corpus: Corpus, name: str) -> np.ndarray:
+        """[text] float64 days since 1970 of a column of dates, NaN for none."""
+        return read_days(_trim(self._written(corpus, corpus.column(name))))
+
     def label_codes(self, corpus: Corpus, name: str) -> tuple[np.ndarray, tuple[str, ...]]:
         """[text] int32 codes of a column's labels, -1 for none; and the label of each code."""
         return encode_labels(self._label(corpus, corpus.column(name)))
@@ -366,10 +388,7 @@ class CorpusStore:
 
     def _label(self, corpus: Corpus, column: Column, rows: Rows | None = None) -> pa.Array:
         values = self._written(corpus, column, rows)
-        if column.kind == "text":
-            return values
-        trimmed = compute.utf8_trim_whitespace(values)
-        return compute.if_else(compute.equal(trimmed, ""), None, trimmed).cast(pa.float64())
+        return _trim(values).cast(pa.float64()) if column.kind == "number" else values
 
     def _written(self, corpus: Corpus, column: Column, rows: Rows | None = None) -> pa.Array:
         return self._column(corpus, f"label_{corpus.columns.index(column)}", rows)
@@ -382,8 +401,7 @@ class CorpusStore:
 
 def tidy_name(name: str) -> str:
     """Drop unprintable characters and shorten. Raises StoreError if nothing is left."""
-    printable = "".join(c if c.isprintable() else " " for c in name)
-    tidied = " ".join(printable.split())[:MAX_NAME].strip()
+    tidied = printable_line(name)[:MAX_NAME].strip()
     if not tidied:
         raise StoreError("Enter a name for the corpus.")
     return tidied

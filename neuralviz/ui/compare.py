@@ -15,6 +15,7 @@ from neuralviz.embedders import EmbedderSpec
 from neuralviz.embedders.specs import full_method_labels, short_labels
 from neuralviz.errors import NeuralvizError
 from neuralviz.evaluation.similarity import (
+    Disagreements,
     Similarity,
     disagreements,
     furthest_apart,
@@ -344,27 +345,30 @@ def _show_disagreements(
 
 
 def _list_pairs(panel: Panel) -> None:
-    """List the pairs of texts by how much the methods disagree, the most first."""
+    """List pairs of texts, at first by how much the methods disagree, the most first."""
     differences, results = disagreements(panel.results), panel.results
-    if not len(differences.first):
+    n_pairs = len(differences.first)
+    if not n_pairs:
         st.caption("No pair of texts was embedded by every method.")
         return
+    listed = _sort_pairs(differences, [result.method for result in results])[:LISTED_PAIRS]
+    counted = f"The first {LISTED_PAIRS:,} of {n_pairs:,} pairs"
     st.caption(
-        f"{many(len(differences.first), 'pair')} of texts, sorted by how much their ranks differ, "
-        "as a percentage of all ranks. Select a row to see its texts above."
+        f"{counted if n_pairs > LISTED_PAIRS else many(n_pairs, 'pair')} of texts. Difference: of "
+        "their ranks, as a percentage of all ranks. Select a row to see its texts above."
     )
-    listed = slice(0, LISTED_PAIRS)
     ranks = [f"{result.method}: rank" for result in results]
     table: dict[str, Any] = {"difference": 100 * differences.spread[listed]}
-    for name, texts in zip(TEXT_COLUMNS, (differences.first, differences.second), strict=True):
-        table[name] = [f"{i + 1}. {shorten(panel.texts[i], 80)}" for i in texts[listed]]
+    ends = differences.first[listed], differences.second[listed]
+    for name, texts in zip(TEXT_COLUMNS, ends, strict=True):
+        table[name] = [f"{i + 1}. {shorten(panel.texts[i], 80)}" for i in texts]
     for m, result in enumerate(results):
         table[result.method] = differences.products[listed, m]
         table[ranks[m]] = differences.ranks[listed, m].astype(int)
     show_choosable_table(
         table,
-        f"compare-pairs-{panel.run.id}",
-        lambda row: choose_pair(int(differences.first[row]), int(differences.second[row])),
+        f"compare-pairs-{panel.run.id}-{listed[0]}-{listed[-1]}",
+        lambda row: choose_pair(*(int(texts[row]) for texts in ends)),
         {
             "difference": st.column_config.NumberColumn(format="%.0f%%", width=85),
             **{name: st.column_config.TextColumn(width=130) for name in TEXT_COLUMNS},
@@ -374,6 +378,19 @@ def _list_pairs(panel: Panel) -> None:
     )
     with open_downloads("compare-pairs"):
         download_table("All pairs", lambda: pairs_table(results), "pairs", key="compare-pairs")
+
+
+def _sort_pairs(differences: Disagreements, methods: Sequence[str]) -> np.ndarray:
+    """Ask for the order of all pairs, where not all are listed."""
+    orders = {"Difference": -differences.spread}
+    for method, cosines in zip(methods, differences.products.T, strict=True):
+        orders |= {f"{method}, highest cosine": -cosines, f"{method}, lowest cosine": cosines}
+    chosen: str | None = "Difference"
+    if len(differences.first) > LISTED_PAIRS:
+        chosen = st.selectbox(
+            "Sort all pairs by", list(orders), key="pairs-order", bind="query-params"
+        )
+    return np.argsort(orders[chosen or "Difference"], kind="stable")
 
 
 def similarity_table(similarity: Similarity, values: np.ndarray | None = None) -> pd.DataFrame:

@@ -21,7 +21,7 @@ import streamlit.components.v2
 from pandas.api.types import is_numeric_dtype
 from streamlit.delta_generator import DeltaGenerator
 
-from neuralviz.plots.report import NOTHING, About, file_name, standalone_html
+from neuralviz.plots.report import NAMES_SCRIPT, NOTHING, About, file_name, standalone_html
 from neuralviz.plots.theme import escape, shorten, templates_json, unstyled_json
 from neuralviz.store.writing import frame_csv, frame_parquet
 from neuralviz.ui.page import hide_on_stage, plain
@@ -40,7 +40,8 @@ _component = streamlit.components.v2.component(
     "neuralviz_live_figure",
     html="<div class='neuralviz-figure' role='figure'></div>",
     css=".neuralviz-figure { width: 100%; overflow: hidden; }",
-    js=f"const TEMPLATES = {templates_json()}\n{(_ASSETS / 'live_figure.js').read_text('utf-8')}",
+    js=f"const TEMPLATES = {templates_json()}\n{NAMES_SCRIPT}\n"
+    f"{(_ASSETS / 'live_figure.js').read_text('utf-8')}",
     isolate_styles=False,
 )
 MOST_AREAS = 100  # in one selection

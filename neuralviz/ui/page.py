@@ -307,6 +307,11 @@ def _show_question_card(title: str) -> bool:
     return True
 
 
+def point_to(selector: str) -> None:
+    """Scroll to what a link leads to, and frame it until the page runs again."""
+    _pointer(key="pointer-link", data={"at": [selector]})
+
+
 # --- the address ---------------------------------------------------------------------------------
 
 

@@ -275,7 +275,7 @@ def _load_watched(task: TrainOnCorpus) -> tuple[list[str], list[str]]:
     columns = {
         column.name: store.label_names(corpus, column.name)
         for column in corpus.columns
-        if column.kind == "text"
+        if column.kind != "number"
     }
     watch = Watch(texts, columns[task.labels] if task.labels else None, n_texts=task.n_watched)
     varied = [labels for labels in columns.values() if len(set(labels)) > 1]
@@ -507,7 +507,7 @@ def _choose_encoder() -> str:
 
 
 def _choose_label(corpus: Corpus) -> str:
-    columns = [column.name for column in corpus.columns if column.kind == "text"]
+    columns = [column.name for column in corpus.columns if column.kind != "number"]
     if not columns:
         st.caption("This corpus has no labels: accuracy cannot be measured, all else can.")
         return ""

@@ -26,7 +26,15 @@ from neuralviz.store.embedding import embed_corpus
 from neuralviz.store.importing import import_vectors
 from neuralviz.ui.corpus.main import Saved, find_saved
 from neuralviz.ui.corpus.opened import _open_corpus, _open_map
-from tests.support.pages import count_figures, finish_run, last_run, page_at, press, read_page
+from tests.support.pages import (
+    count_figures,
+    find_labelled,
+    finish_run,
+    last_run,
+    page_at,
+    press,
+    read_page,
+)
 from tests.support.waiting import wait_until
 
 MEAN = embedder_spec("mean", defaults=FOR_CORPORA)
@@ -118,7 +126,8 @@ def test_a_map_is_made_when_asked_for_and_found_again(kept: CorpusStore, bundled
     corpus = kept.add("mine", ReadTexts(TEXTS))
     page = open_page(**{"map-a-reducer": "PCA"})
     assert "mean: 18 different texts" in read_page(page)
-    press(page, "Make the map")
+    assert "There is no map of **mine** (18 texts) by **mean** yet." in read_page(page)
+    press(page, "Make the map by mean")
     assert not list_making(finish_run(page, "corpus-maps", 120).run())
     assert count_figures(page)
     (saved,) = KeptMaps(kept).list_maps(corpus)
@@ -139,7 +148,7 @@ def test_a_page_that_is_opened_again_meets_the_work_under_way(
 
     monkeypatch.setattr(MakeMaps, "events", wait)
     address = {"corpus": example.id, "map-a-reducer": "PCA"}
-    page = press(open_page(**address), "Make the map")
+    page = press(open_page(**address), "Make the map by mean")
     (run,) = page.session_state["corpus-maps-runs"]
     run.owner = "another session"  # all of these tests have one id
     again = open_page(**address)
@@ -149,7 +158,7 @@ def test_a_page_that_is_opened_again_meets_the_work_under_way(
         assert again.session_state["corpus-maps-runs"] == [run]
         assert not list_making(again)
         again.segmented_control(key="map-a-dimensions").set_value(3).run()
-        press(again, "Make the map")  # another one, beside which the first goes on
+        press(again, "Make the map by mean")  # another one, beside which the first goes on
         (own,) = again.session_state["corpus-maps-runs"]
         assert own is not run
         assert not own.is_over
@@ -172,7 +181,7 @@ def test_the_page_opens_with_both_maps_of_the_example_and_its_point(
     assert page.selectbox(key="colour-a").value == "label:topic"
     page.selectbox(key="map-b-neural-precision").set_value("exact").run()
     assert "neural, exact, 5 epochs: 480 different texts" in read_page(page)
-    assert list_making(page) == ["Make the map"]
+    assert list_making(page) == ["Make the map by neural, exact, 5 epochs"]
     assert len(KeptMaps(kept).list_maps(example)) == 2  # nothing was computed
 
 
@@ -183,18 +192,41 @@ def test_words_select_and_colours_change(example: Corpus):
     n = len(page.session_state["corpus-selected"])
     assert 1 < n < 50
     assert f"{n} texts containing “telescope”." in read_page(page)
+    assert f"**{n}** of 480 texts contain “telescope”" in read_page(page)
     assert page.segmented_control(key="corpus-list").value == "Selection"
+    search(page, "")
+    said = {}
     for option in list(page.selectbox(key="colour-a").options):
         page.selectbox(key="colour-a").set_value(option).run()
         assert not page.exception
+        said[option] = read_page(page)
+    assert "predict the form correctly for" in said["form"]
+    assert re.search(r"texts form \d+ clusters: the largest are \*\w+ \w+\* \(", said["Clusters"])
+    assert re.search(
+        r"similar values of \*\*words\*\*.* they are highest in \*", said["words (number)"]
+    )
+    search(page, "telescope")
     search(page, "no such words")
-    assert "Found no text containing “no”, “such” and “words”." in read_page(page)
+    assert "No text contains “no”, “such” and “words”." in read_page(page)
     search(page, "telescope")
     search(page, "")
     assert "corpus-selected" not in page.session_state
     page.segmented_control(key="corpus-how").set_value("By meaning").run()
     for query in ("telescope", ""):  # as the words that were selected and are no more
         search(page, query)
+
+
+def test_a_cluster_is_renamed_for_everybody(example: Corpus):
+    address = {"corpus": example.id, "corpus-list": "Clusters", "colour-a": "clusters"}
+    page = open_page(**address)
+    kept = find_saved(example, MapChoice(MEAN, ProjectionSettings())).map
+    page.session_state["corpus-named"] = kept.id, 0  # as a click on its name leaves it
+    box = find_labelled(page.run(), "Name of cluster 1")
+    box.set_value("Stars & <b>skies").run()
+    assert not page.exception
+    assert "the largest are *Stars & <b>skies* (" in read_page(open_page(**address))
+    find_labelled(page, "Name of cluster 1").set_value("").run()
+    assert f"the largest are *{kept.cluster_names[0]}* (" in read_page(page)
 
 
 def place(page: AppTest, sentence: str) -> list:
@@ -254,7 +286,7 @@ def test_a_map_by_a_model_that_has_changed_is_not_shown_for_one_of_now(
     assert not mapped.exception
     assert not count_figures(mapped)
     assert "the model has changed since the saved map was made" in read_page(mapped)
-    assert list_making(mapped) == ["Make the map"]
+    assert list_making(mapped) == ["Make the map by mean"]
     # nobody knows, and nothing is loaded to find out
     monkeypatch.delitem(shared._models._values, key)
     mapped.run()
@@ -287,7 +319,7 @@ def test_filters_are_in_the_address_and_reach_maps_and_lists(example: Corpus) ->
     search(page, "e")
     assert f"{shown[1]} texts containing" in read_page(page)
     search(page, "telescope")
-    assert "The filter shows no text containing “telescope”." in read_page(page)
+    assert "No text contains “telescope”." in read_page(page)
 
 
 def test_imported_vectors_are_the_first_map_of_their_corpus_and_have_no_model(
@@ -309,3 +341,56 @@ def test_imported_vectors_are_the_first_map_of_their_corpus_and_have_no_model(
     assert not page.exception
     assert not page.warning
     assert page.selectbox(key="map-a").value == "mean"  # another corpus's file is not asked for
+
+
+def import_map(store: CorpusStore, corpus: Corpus, name: str, vectors: np.ndarray) -> None:
+    read = ReadVectors(f"{name}.npy", vectors.astype(np.float32))
+    make_map(store, corpus, import_vectors(store, corpus, read).kept, PCA)
+
+
+def test_duplicates_and_a_group_of_one_method_are_linked_judged_and_brought_back(
+    kept: CorpusStore,
+) -> None:
+    """Of 60 texts two are edits, and 12 of five kinds have a phrase that one method goes by."""
+    draw = np.random.default_rng(0)
+    kinds = np.arange(60) % 5
+    words = [" ".join(draw.choice(list("bcdfghkl"), 9)) for _ in range(60)]
+    texts = [f"{word} of kind {kind}" for word, kind in zip(words, kinds, strict=True)]
+    texts[:12] = [f"Please do *not* reply to this: {text}" for text in texts[:12]]
+    texts[40], texts[50] = f"{texts[30]} too", f"{texts[30]} as well"
+    corpus = kept.add("mine", ReadTexts(tuple(texts)))
+    by_kind = np.eye(5)[kinds] + 0.2 * draw.normal(size=(60, 5))
+    by_kind[[40, 50]] = by_kind[30] + 0.001 * draw.normal(size=(2, 5))
+    by_phrase = np.hstack([by_kind, np.zeros((60, 1))])
+    by_phrase[:12] = 0.2 * by_phrase[:12] + 3 * np.eye(6)[5]
+    import_map(kept, corpus, "kind", by_kind)
+    import_map(kept, corpus, "phrase", by_phrase)
+    maps = {"map-a": "file: kind.npy", "map-b": "file: phrase.npy"}
+    maps |= {"map-a-reducer": "PCA", "map-b-reducer": "PCA"}
+    page = open_page(**maps)
+    for kind in ("corpus-held", next(k[:-5] for k in page.session_state if "pairs" in k)):
+        finish_run(page, kind)
+    held = "file: phrase.npy holds 12 texts together"
+    assert held in read_page(page).replace("*", "")
+    assert "share the phrase “Please do not reply to this”" in read_page(page).replace("*", "")
+    page.button(key="corpus-held-1").click().run()
+    chosen = page.session_state["corpus-selected"]
+    assert chosen.rows().tolist() == list(range(12))
+    press(page, "**3 of 60 texts** have a near-duplicate")
+    assert "By file: kind.npy, 3 of 60 texts" in read_page(page).replace("*", "")
+    pairs, groups, group = (table.value for table in page.dataframe)
+    assert pairs["reaches it"].tolist()[:3] == ["yes", "yes", "no"]
+    assert pairs["difference"][0] in ("– → too", "– → as well", "too → as well")
+    assert groups["texts"].tolist() == [3]
+    assert group["text"][0] == texts[50]  # the longest
+    link = open_page(
+        **maps, **{"corpus-list": "Near-duplicates", "kept-" + corpus.id[:4]: "31,x,99"}
+    )
+    assert link.dataframe[2].value["text"][0] == texts[30]
+    link.slider[0].set_value(1.0).run()
+    assert "no two texts have a cosine similarity of 1.000" in read_page(link)
+    link.selectbox(key="duplicates-method").set_value("file: phrase.npy").run()
+    assert not link.exception
+    assert link.slider[0].value < 1  # each method has a threshold of its own
+    other = open_page(**maps, **{"duplicates-method": "nonsense", "corpus-list": "Near-duplicates"})
+    assert other.selectbox(key="duplicates-method").value == "file: kind.npy"

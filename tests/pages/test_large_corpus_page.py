@@ -108,7 +108,11 @@ def test_a_sample_is_drawn_and_what_is_selected_is_added(kept: Kept, never_read_
     across = [column(trace["x"]) for trace in figure["data"] if "customdata" in trace]
     np.testing.assert_array_equal(np.concatenate(across), points_of(N)[rows, 0])
     assert spec["window"] is None
-    assert "Points: 200 of the 2,500 texts, at random." in read_page(page)
+    ends = figure["layout"]["xaxis"]["range"], figure["layout"]["yaxis"]["range"]
+    in_view = np.all([(points_of(N)[:, i] >= a) & (points_of(N)[:, i] <= b)
+                      for i, (a, b) in enumerate(ends)], axis=0)  # fmt: skip
+    assert in_view[rows].all()
+    assert f"Points: 200 of the {in_view.sum():,} texts in this part, at random." in read_page(page)
 
     page.text_input(key="corpus-search").set_value('"text about" (7').run()
     assert "containing" in read_page(page)

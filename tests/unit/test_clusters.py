@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.feature_extraction.text import CountVectorizer
 
-from neuralviz.maps.clusters import Clusters, find_clusters, name_clusters
+from neuralviz.maps.clusters import (
+    UNNAMED,
+    Clusters,
+    cluster_names,
+    find_clusters,
+    name_clusters,
+)
 
 TOPICS = {
     "garden": "tomatoes seeds soil compost watering roses spade greenhouse".split(),
@@ -96,11 +103,59 @@ def test_clusters_are_named_by_their_own_words_not_by_those_of_the_language(comm
 
 
 def test_the_order_is_that_of_class_tf_idf():
-    """Shares 3/6, 2/6 and 1/6 … of 4-word clusters; ``rare`` stands in one text alone."""
+    """Shares 3/6, 2/6 and 1/6 … of 4-word clusters; ``rare`` stands in one text alone.
+
+    *delta* and *gamma* are equally frequent: they are in the order of the texts.
+    """
     texts = ["alpha beta", "alpha beta", "alpha rare", "gamma delta", "gamma delta", "gamma delta"]
     clusters = Clusters(np.array([0, 0, 0, 1, 1, 1], dtype=np.int32), 2)
-    assert name_clusters(texts, clusters) == (("alpha", "beta"), ("delta", "gamma"))
+    assert name_clusters(texts, clusters) == (("alpha", "beta"), ("gamma", "delta"))
     assert name_clusters(texts, clusters, n_words=1) == (("alpha",), ("delta",))
+
+
+def test_scores_without_a_preference_are_those_of_scikit_learn_and_numpy():
+    """Class TF-IDF of a count matrix (Grootendorst 2022), in a language without the preference."""
+    topics, clusters = in_topics({"garden": 40, "kitchen": 30, "harbour": 20})
+    texts = texts_of(topics, GERMAN)
+    counter = CountVectorizer(token_pattern=r"\w\w+")
+    counts = counter.fit_transform(texts).toarray()
+    by_cluster = np.stack([counts[clusters.labels == c].sum(axis=0) for c in range(3)])
+    frequency = by_cluster / by_cluster.sum(axis=1, keepdims=True)
+    scores = frequency * np.log1p(by_cluster.sum() / 3 / by_cluster.sum(axis=0))
+    words = counter.get_feature_names_out()
+    for row, name in zip(scores, name_clusters(texts, clusters), strict=True):
+        best = [word for word in words[np.argsort(-row)] if word not in GERMAN]
+        assert set(name[:2]) == set(best[:2])
+        assert list(name[2:]) == best[2:4]
+
+
+def test_nouns_name_a_cluster_before_verbs_and_adjectives_and_no_word_twice():
+    groups = (
+        "My mail gets hot with a bounce error again. The bounce error comes from the server.",
+        "Two files come back from the scanner. It comes with a file for the scanner, not hot.",
+        "I want a refund for my invoice. We want the refunds of this invoice now.",
+    )
+    clusters = Clusters(np.repeat(np.arange(3), 4).astype(np.int32), 3)
+    texts = [f"{text} It was the {i}th of them." for text in groups for i in range(4)]
+    names = cluster_names(name_clusters(texts, clusters))
+    assert names == ("bounce error", "scanner file", "invoice refund")
+
+
+def test_texts_in_clusters_by_accident_give_these_no_name():
+    draw = np.random.default_rng(0)
+    own_words = ["printer", "invoice", "folder", "mailbox", "account", "phone"]
+    near_duplicates = [
+        f"The message to customer {i} about the {draw.choice(own_words)} was not delivered."
+        for i in range(300)
+    ]
+    for _ in range(5):
+        by_accident = Clusters(draw.permutation(np.arange(300) % 12).astype(np.int32), 12)
+        assert sum(map(bool, name_clusters(near_duplicates, by_accident))) <= 1
+
+
+def test_names_of_two_words_are_told_apart_by_a_third():
+    words = [("mail", "error", "bounce"), ("mail", "error", "login"), (), ("mail",), ("mail",)]
+    assert cluster_names(words) == ("mail error", "mail error login", UNNAMED, "mail", "mail")
 
 
 def test_words_of_any_script_name_a_cluster_and_texts_without_words_none():

@@ -21,9 +21,12 @@ from neuralviz.errors import Stopped
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.models.shared import LOADERS
 from neuralviz.reading.texts import ReadTexts
+from neuralviz.reading.vectors import ReadVectors
 from neuralviz.store.corpora import CorpusStore
+from neuralviz.store.importing import import_vectors
 
 PCA = ["--reducer", "pca"]
+RIVER = "The river rose overnight and the lower meadows were under water."
 ROWS = """\
 id,text,topic,year,x,note
 a,The river rose overnight 🙂,water,1999,1,=cmd|' /C calc'!A0
@@ -247,6 +250,36 @@ def test_what_makes_no_sense_is_refused_and_nothing_changes(run, words: list[str
     assert sentence in result.stderr
     assert "Traceback" not in result.stderr
     assert everything() == before
+
+
+def test_a_corpus_is_written_without_its_duplicates(run):
+    texts = [RIVER, RIVER.replace("rose", "roes"), "Bread needs salt.", RIVER]
+    corpus = CorpusStore().add("few.csv", ReadTexts(tuple(texts), ids=tuple("abcd")))
+    angles = np.radians([0, 5, 90, 0])
+    vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+    import_vectors(CorpusStore(), corpus, ReadVectors("mine.npy", vectors))
+    command = ("corpus", "duplicates", "few.csv", "--method", "file: mine.npy")
+    output = ("-o", "kept.csv", "--removed", "removed.parquet")
+    result = run(*command, *output)
+    said = done(result)
+    assert "3 of 4 texts have a near-duplicate (a cosine similarity of 0.990 or more)" in said
+    assert "Wrote 2 kept texts to kept.csv" in said
+    assert [row["id"] for row in rows_of("kept.csv")] == ["a", "c"]
+    table = parquet.read_table("removed.parquet")
+    assert table["kept_id"].to_pylist() == ["a", "a"]
+    assert np.allclose(table["cosine"], [np.cos(angles[1]), 1])
+    (pair,) = [line for line in result.stdout.splitlines() if "0.996" in line]
+    assert "yes" in pair
+    done(run(*command, *output, "--keep-id", "d", "--threshold", "1"))
+    assert [row["id"] for row in rows_of("kept.csv")] == ["b", "c", "d"]
+    for wrong, sentence in (
+        (("--keep", "best"), "Unknown rule “best”. Choose from: longest, shortest, first."),
+        (("--threshold", "1.2"), "The threshold must be between -1 and 1, not 1.2."),
+        (("--keep-id", "z"), "“few.csv” has no text with the ID “z”."),
+    ):
+        refused = run(*command, *wrong)
+        assert refused.exit_code == 2
+        assert sentence in refused.stderr
 
 
 def test_imported_vectors_are_projected_exported_and_listed(run):

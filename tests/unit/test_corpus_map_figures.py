@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from neuralviz.maps.opened import Window
 from neuralviz.plots.corpus_map import (
+    COLOURS,
     FADED,
     GREY,
+    LABEL_CHARACTERS,
     MAX_CATEGORIES,
+    MOST_NAMED,
     Density,
     PointColour,
     Standout,
     colour_by_code,
     colour_by_number,
+    darken,
+    date_ticks,
     levels,
     map_figure,
 )
-from neuralviz.plots.theme import SIGNED_POINTS, style
+from neuralviz.plots.theme import SIGNED_POINTS, shorten, style
 from neuralviz.store.corpora import encode_labels
 
 
@@ -162,26 +169,138 @@ def test_what_a_filter_leaves_out_is_pale_and_cannot_be_selected(dimensions: int
     assert all(trace.marker.color == whole[trace.name].marker.color for trace in others)
 
 
-def label_texts(names: list, coordinates: np.ndarray, **more) -> dict[str, tuple]:
-    standout = Standout(names=names, **more)
-    figure = map_figure(coordinates, np.arange(len(coordinates)), title="", standout=standout)
+def read_names(figure: object) -> dict[str, object]:
     labels = figure.layout.annotations or figure.layout.scene.annotations
-    return {label.text: (label.ax, label.ay) for label in labels}
+    return {label.text.removeprefix("<b>").removesuffix("</b>"): label for label in labels}
 
 
-def test_clusters_are_named_at_their_places_and_no_name_lies_on_another() -> None:
+def draw_names(names: list, coordinates: np.ndarray, **more: object) -> dict[str, object]:
+    standout, rows = Standout(names=names), np.arange(len(coordinates))
+    return read_names(map_figure(coordinates, rows, title="", standout=standout, **more))
+
+
+def test_names_are_at_their_clusters_escaped_and_no_name_lies_on_another() -> None:
     places = points(50)
     names = [
-        ("1 rain, snow", places[0]),
-        ("2 <b>, bread", places[1]),
-        ("3 a long name, x", places[2]),
+        ("rain snow", places[0]),
+        ("<b> bread", places[1]),
+        ("a name of many words", places[2]),
     ]
-    assert list(label_texts(names, places)) == [
-        "<b>1 rain, snow</b>", "<b>2 &lt;b&gt;, bread</b>", "<b>3 a long name, x</b>",
-    ]  # fmt: skip
-    shifts = list(label_texts([(f"{i} name", places[0]) for i in range(90)], places).values())
-    assert 9 < len(shifts) == len(set(shifts)) < 90
-    assert list(label_texts([("1 a", np.zeros(3))], points(5, 3))) == ["<b>1 a</b>"]
+    assert set(draw_names(names, places)) == {
+        "rain snow",
+        "&lt;b&gt; bread",
+        "a name of many words",
+    }
+    at_one_place = draw_names([(f"{i} name", places[0]) for i in range(90)], places).values()
+    shifts = [(label.ax, label.ay) for label in at_one_place]
+    assert 9 < len(shifts) == len(set(shifts)) <= MOST_NAMED
+    assert list(draw_names([("a", np.zeros(3))], points(5, 3))) == ["a"]
+    long = draw_names([("word " * 40, places[0]), ("x" * 200, places[1])], places)
+    assert all(len(name) <= LABEL_CHARACTERS for name in long)
+
+
+TIGHT = 27  # clusters
+CENTRES = np.random.default_rng(3).uniform(-1, 1, size=(TIGHT, 2)) * [9, 6]
+CLOUD = np.repeat(CENTRES, 11, axis=0) + 0.15 * np.random.default_rng(4).normal(size=(297, 2))
+TIGHT_NAMES = [(f"problem {i}", centre) for i, centre in enumerate(CENTRES)]
+HOME = Window(-10, 10, -7, 7)
+
+
+def boxes(labels: dict[str, object], window: Window, px: tuple[int, int]) -> np.ndarray:
+    """[name, 4] left, right, bottom and top of names in px of a frame that shows a window."""
+    scale = min(px[0] / (window.right - window.left), px[1] / (window.top - window.bottom))
+    found = []
+    for name, label in labels.items():
+        x = (label.x - window.left) * scale + (label.ax or 0)
+        y = (label.y - window.bottom) * scale - (label.ay or 0)
+        half = 4 * len(name)  # 8 px a character
+        found.append((x - half, x + half, y - 9, y + 9))
+    return np.array(found)
+
+
+@pytest.mark.parametrize("n_maps", [1, 2])
+def test_names_of_27_tight_clusters_lie_neither_on_points_nor_on_each_other(n_maps: int) -> None:
+    labels = draw_names(TIGHT_NAMES, CLOUD, home=HOME, n_maps=n_maps, axes=("x", "y"))
+    assert len(labels) > (20 if n_maps == 1 else 12)
+    for scale in (1, 1.3):
+        px = (scale * (480, 860)[n_maps == 1], scale * (300, 400)[n_maps == 1])
+        left, right, bottom, top = boxes(labels, HOME, px).T
+        across = (left[:, None] < right) & (left < right[:, None])
+        overlap = across & (bottom[:, None] < top) & (bottom < top[:, None])
+        assert (overlap.sum(axis=1) == 1).all()  # each with itself
+        per_unit = min(px[0] / 20, px[1] / 14)
+        x, y = ((CLOUD - [HOME.left, HOME.bottom]) * per_unit).T
+        below = (x > left[:, None]) & (x < right[:, None]) & (y > bottom[:, None])
+        below &= y < top[:, None]
+        assert below.sum(axis=1).max() <= 3
+
+
+def test_closer_up_more_clusters_are_named() -> None:
+    far = draw_names(TIGHT_NAMES, CLOUD, home=HOME, n_maps=2)
+    near: set[str] = set()
+    for window in (Window(-10, 0, -7, 0), Window(-10, 0, 0, 7), Window(0, 10, -7, 0),
+                   Window(0, 10, 0, 7)):  # fmt: skip
+        labels = draw_names(TIGHT_NAMES, CLOUD, home=HOME, window=window, n_maps=2)
+        assert all(window.left <= label.x <= window.right for label in labels.values())
+        near |= set(labels)
+    assert len(far) < len(near) >= 25
+
+
+def test_names_have_the_colours_of_clusters_alone_and_then_replace_the_legend() -> None:
+    labels = np.repeat(np.arange(TIGHT), 11)
+    names = tuple(f"{i + 1} problem {i}" for i in range(TIGHT))
+    by_cluster = PointColour("cluster", names, labels, are_clusters=True)
+    standout, rows = Standout(names=TIGHT_NAMES), np.arange(297)
+    for colour, is_folded in ((by_cluster, True), (replace(by_cluster, are_clusters=False), False)):
+        figure = map_figure(CLOUD, rows, colour, title="", standout=standout, home=HOME)
+        traces = named(figure)
+        for label in figure.layout.annotations:
+            cluster = int(label.name)
+            name = shorten(names[cluster], 16)
+            tint = traces[name].marker.color if cluster < MAX_CATEGORIES else GREY
+            assert label.font.color == (darken(tint) if is_folded else None)
+            assert not is_folded or not label.showarrow or label.arrowcolor == tint
+        assert figure.layout.showlegend is (False if is_folded else None)
+    unnamed = map_figure(CLOUD, rows, by_cluster, title="", home=HOME)
+    assert unnamed.layout.showlegend is None
+
+
+@pytest.mark.parametrize("colour", [*COLOURS, GREY])
+def test_names_in_colours_can_be_read_on_light_and_dark_pages(colour: str) -> None:
+    def luminance(written: str) -> float:  # WCAG 2.2
+        shares = np.array([int(written[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+        linear = np.where(shares <= 0.04045, shares / 12.92, ((shares + 0.055) / 1.055) ** 2.4)
+        return float(linear @ [0.2126, 0.7152, 0.0722])
+
+    own = luminance(darken(colour)) + 0.05
+    assert 1.05 / own > 4
+    assert own / (luminance("#14171A") + 0.05) > 2.5
+
+
+def test_a_map_opens_with_the_middle_of_its_points_in_all_of_the_frame() -> None:
+    figure = map_figure(CLOUD, np.arange(297), title="", home=HOME, n_maps=1)
+    assert (tuple(figure.layout.xaxis.range), tuple(figure.layout.yaxis.range)) == (
+        (-10, 10), (-7, 7),
+    )  # fmt: skip
+    tall = map_figure(CLOUD, np.arange(297), title="", home=Window(-1, 1, -9, 9))
+    assert figure.layout.yaxis.scaleratio == pytest.approx(1 / 1.5, abs=0.01)
+    assert tall.layout.yaxis.scaleratio == pytest.approx(1 / 1.5, abs=0.01)  # at most
+    true = map_figure(CLOUD, np.arange(297), title="", home=HOME, axes=("first", "second"))
+    assert true.layout.yaxis.scaleratio == 1  # its distances mean something
+
+
+def test_dates_are_written_as_such_beside_the_points_and_the_colours() -> None:
+    days = np.append(20_089.0 + np.arange(300), np.nan)  # from 2025-01-01
+    colour = replace(colour_by_number("opened", days), is_date=True)
+    missing, known = map_figure(points(301), np.arange(301), colour, title="").data
+    assert (known.hovertext[0], known.hovertext[-1]) == ("2025-01-01", "2025-10-27")
+    assert "%{hovertext}" in known.hovertemplate
+    assert list(known.marker.colorbar.ticktext) == ["2025-04", "2025-07", "2025-10"]
+    assert list(known.marker.colorbar.tickvals) == [20_179, 20_270, 20_362]
+    assert len(missing.x) == 1
+    week = date_ticks(20_089, 20_096)
+    assert week["ticktext"] == ["2025-01-01", "2025-01-04", "2025-01-07"]
+    assert date_ticks(0, 365 * 80)["ticktext"] == ["1970", "1990", "2010", "2030"]
 
 
 def test_shades_of_a_large_map_are_by_the_logarithm_of_counts_and_bound_the_whole() -> None:

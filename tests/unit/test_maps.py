@@ -13,9 +13,12 @@ import pytest
 from neuralviz.errors import StoreError
 from neuralviz.maps import kept as maps
 from neuralviz.maps import mapping
-from neuralviz.maps.kept import KeptMap, KeptMaps
+from neuralviz.maps.kept import KeptMap, KeptMaps, corpus_table
 from neuralviz.maps.mapping import Placer, make_map
+from neuralviz.maps.opened import OpenCorpus, OpenMap
 from neuralviz.maps.projection import Projection, ProjectionSettings, project
+from neuralviz.plots.corpus_map import CLUSTERS, PageMap, colour_points, map_page
+from neuralviz.plots.report import About
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.embedding import embed_corpus
@@ -52,6 +55,33 @@ def test_a_map_comes_back_bit_by_bit_also_from_a_copy(store: CorpusStore, tmp_pa
         np.testing.assert_array_equal(coordinates[0], coordinates[-1])
         assert clusters.labels.shape == (41,)
         assert clusters.n == len(kept.cluster_words)
+
+
+def test_clusters_keep_the_names_that_people_give_them(store: CorpusStore):
+    corpus, embedder = embedded(store)
+    kept = make_map(store, corpus, embedder, PCA)
+    kept_maps, by_words = KeptMaps(store), kept.cluster_names
+    kept_maps.rename_cluster(corpus, kept, 1, "  Loaves\n& <b>rolls\x00 " + 100 * "x")
+    (renamed,) = kept_maps.list_maps(corpus)
+    name = f"Loaves & <b>rolls {100 * 'x'}"[:60]
+    assert renamed.cluster_names == (by_words[0], name, *by_words[2:])
+    assert make_map(store, corpus, embedder, PCA) == renamed  # as it is opened again
+    open_map = OpenMap(OpenCorpus(store, corpus), renamed)
+    assert [text for text, _ in open_map.named_clusters] == list(renamed.cluster_names)
+    assert open_map.numbered_clusters[1] == f"2 {name}"
+    table = corpus_table(store, corpus, None, renamed)
+    numbers = np.array(table["cluster"].to_pylist())
+    assert set(np.array(table["cluster_name"].to_pylist())[numbers == 2]) == {name}
+    colours = {"Clusters": colour_points(open_map, CLUSTERS)}
+    shown = PageMap("map", open_map.coordinates, colours, open_map.named_clusters)
+    page = map_page([shown], store.texts(corpus), About("c", {}))
+    assert "2 Loaves & <b>rolls" not in page
+    assert "2 Loaves" in page
+    kept_maps.rename_cluster(corpus, renamed, 1, " ")
+    assert kept_maps.by_id(corpus, kept.id).cluster_names == by_words
+    kept_maps.delete(kept)
+    with pytest.raises(StoreError, match="deleted in the meantime"):
+        kept_maps.rename_cluster(corpus, kept, 0, "gone")
 
 
 def test_the_same_request_finds_the_map_and_computes_nothing(store, monkeypatch):

@@ -188,15 +188,48 @@ def corpora() -> Iterator[tuple[str, str]]:
     yield "no better than guessing", labelled(["mean", "cls"], 0.25, 0.1)
     yield "agree", corpus.describe_agreement(["mean", "cls"], 0.62, 10, "480 texts")
     yield "differ", corpus.describe_agreement(["mean", "cls"], 0.31, 1, "480 texts")
-    yield "clusters", corpus.describe_clusters("mean", ["trains", "money"], [30, 20], 80)
+    yield "no map", corpus.describe_unmade("tickets", 300, "**mean** and **neural**")
+    sizes = [30, 20, 9, 8, 5]
+    yield "clusters", corpus.describe_clusters("mean", ["train delay", "money"], sizes[:2], 80)
+    names = ["train delay", "", "rain", "bread", "choir"]
+    yield "many clusters", corpus.describe_clusters("mean", names, sizes, 80)
+    yield "clusters without words", corpus.describe_clusters("mean", ["", ""], sizes[:2], 80)
     yield "no clusters", corpus.describe_clusters("mean", [], [], 80)
     near = [["a"] * 4 + ["b"], ["a", "b", "c", "d", "e"], [""] * 5]
-    methods = ["mean", "cls", "sep"]
-    yield "a sentence lands", corpus.describe_landing("A dog.", methods, near, "topic")
-    few_labels = [["a", "a", "", "", ""], ["a", "b", "", "", ""]]
-    yield "hardly a label", corpus.describe_landing("A dog.", methods[:2], few_labels, "topic")
+    methods, texts = ["mean", "cls", "sep"], ["A cat.", "A wolf.", "A fox."]
+    yield "a sentence lands", corpus.describe_landing("A dog.", methods, near, "topic", texts)
+    few = [["a", "a", "", "", ""], ["a", "b", "", "", ""]]
+    yield "hardly a label", corpus.describe_landing("A dog.", methods[:2], few, "topic", texts[:2])
     tied = [["a", "b", "a", "b"], ["b", "a", "a", "b", ""], ["b", "a", "a", ""]]
-    yield "a tie of labels", corpus.describe_landing("A dog.", methods, tied, "topic")
+    yield "a tie of labels", corpus.describe_landing("A dog.", methods, tied, "topic", texts)
+    alike = ["A cat.", "A cat."]
+    yield "the same text", corpus.describe_landing("A dog.", methods[:2], few, "topic", alike)
+    ends = [("crash window", "4.8"), ("thanks", "1.2")]
+    yield "numbers", corpus.describe_trend("rating", [("mean", 0.62)], ends, 300, 10)
+    both = [("mean", 0.62), ("cls", 0.4)]
+    days = [("price", "2025-08-01"), ("thanks", "2025-02-11")]
+    yield "dates", corpus.describe_trend("opened", both, days, 300, 10, ("latest", "earliest"))
+    yield "numbers without clusters", corpus.describe_trend("rating", both[:1], [], 300, 1)
+    yield "numbers not decided", corpus.describe_trend("rating", [], ends, 300, 10)
+    of = [("rain", 11, 14), ("bread", 2, 150)]
+    yield "words found", corpus.describe_matches("“ice” and “snow”", 14, 300, of)
+    yield "words of one cluster", corpus.describe_matches("“ice”", 5, 300, [("rain", 5, 14)])
+    yield "words of a large cluster", corpus.describe_matches("“ice”", 5, 300, [("rain", 5, 290)])
+    yield "one text found", corpus.describe_matches("“ice”", 1, 300, [("rain", 1, 14)])
+    yield "no text found", corpus.describe_matches("“ice”", 0, 300, of)
+    yield "near-duplicates", corpus.describe_duplicates(32, 300)
+    yield "no near-duplicates", corpus.describe_duplicates(0, 300)
+    kept = ("mean", 0.93, 32, [3, 2, 2], 300, "longest")
+    yield "groups of near-duplicates", corpus.describe_groups(*kept)
+    yield "one group", corpus.describe_groups("mean", 0.93, 2, [2], 300, "first")
+    yield "no groups", corpus.describe_groups("mean", 1.0, 0, [], 300, "longest")
+    held = (["neural", "mean"], 20, (0.8, 0.24), (0.31, -0.004))
+    yield (
+        "held together, a phrase",
+        corpus.describe_held_group(*held, "please do not reply", ["do"]),
+    )
+    yield "held together, words", corpus.describe_held_group(*held, "", ["a", "b"], (97, 14))
+    yield "held together, short texts", corpus.describe_held_group(*held, lengths=(4, 14))
 
 
 def ranked(method: str, *products: float) -> Similarity:
@@ -461,6 +494,17 @@ def test_permuted_labels_and_scores_decide_nothing() -> None:
         sentence = verdict(data, *measured)
         decided += "difference is significant" in sentence
     assert decided <= 2  # one in twenty is what a 95% interval allows
+
+
+def test_words_at_random_places_are_in_no_cluster_more_than_elsewhere() -> None:
+    for seed in range(200):
+        draw = np.random.default_rng(seed)
+        labels = draw.choice(6, 300, p=[0.6, 0.2, 0.1, 0.05, 0.03, 0.02])
+        found = draw.permutation(300) < draw.integers(1, 40)
+        counts = [(f"c{i}", int((labels[found] == i).sum()), int((labels == i).sum()))
+                  for i in range(6)]  # fmt: skip
+        sentence = corpus.describe_matches("“ice”", int(found.sum()), 300, counts)
+        assert "cluster" not in sentence
 
 
 @pytest.mark.parametrize("sign", [1, -1])

@@ -1,5 +1,5 @@
 // One persistent node a figure: Plotly.react brings it up to date, so zoom and hover stay.
-// TEMPLATES, of light and of dark pages, is put in front of this file.
+// TEMPLATES, of light and of dark pages, and names.js are put in front of this file.
 
 const STAGE_TIMES = 1.75 // 16 px become 28
 const RESTS_AFTER = 150 // ms without another point under the pointer
@@ -77,7 +77,6 @@ function configuration(Plotly, node) {
   const zoomers = ["select2d", "lasso2d", "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d"]
   if (!node.spec.selects) unwanted.push(...zoomers)
   return {
-    ...(node.spec.windows ? { doubleClick: "autosize" } : {}),
     displaylogo: false,
     showSendToCloud: false, // what is drawn stays on this machine
     displayModeBar: node.spec.selects || "hover",
@@ -169,7 +168,8 @@ function layoutFor(node) {
 function draw(Plotly, node) {
   if (node.revision !== node.spec.layout.uirevision) { // another figure has a zoom of its own
     node.revision = node.spec.layout.uirevision
-    node.begins = node.told = node.spec.window
+    node.begins = node.spec.window
+    node.told = undefined
   }
   node.config ??= configuration(Plotly, node)
   node.stageHeight = Number(node.dataset.stageHeight ?? 0)
@@ -215,8 +215,8 @@ function tellWindow(node) {
     return
   }
   const sides = windowOf(node)
-  if (JSON.stringify(sides) === JSON.stringify(node.told)) return
-  node.told = sides
+  if (JSON.stringify(sides ?? "all") === JSON.stringify(node.told)) return
+  node.told = sides ?? "all"
   node.send("window", { of: node.revision, sides })
 }
 
@@ -241,6 +241,10 @@ function listen(Plotly, node) {
       customdata: plain(point.customdata),
     })
   })
+  node.on("plotly_clickannotation", ({ annotation }) => {
+    if (node.spec.clicks && annotation.name) node.send("click", { name: annotation.name })
+  })
+  node.on("plotly_afterplot", () => hideCrowdedNames(node))
   node.on("plotly_selected", (selected) => {
     if (!node.spec.selects || !selected || node.redrawn) return // a person's doing alone
     if (node.spec.selects === "areas") node.send("areas", areasOf(selected))
@@ -335,6 +339,8 @@ async function redraw(Plotly, node) {
     node.redrawn = false
   }
   if (!node.observer) listen(Plotly, node)
+  if (node.spec.windows) node.told ??= windowOf(node) ?? "all"
+  hideCrowdedNames(node)
   // However fast the data move, half of the time is left to the rest of the page.
   await new Promise((resume) => setTimeout(resume, performance.now() - start))
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -17,6 +17,8 @@ from streamlit.delta_generator import DeltaGenerator
 from neuralviz.embedders import FOR_CORPORA, EmbedderSpec
 from neuralviz.embedders.specs import labels_by_spec, list_models, make_embedder
 from neuralviz.errors import NeuralvizError, TextError
+from neuralviz.headlines import join_names
+from neuralviz.headlines.corpus import describe_unmade
 from neuralviz.jobs import Run, run_queue
 from neuralviz.jobs.mapping import MakeMaps, MapChoice, MapsState
 from neuralviz.jobs.queue import find_status
@@ -54,6 +56,14 @@ from neuralviz.ui.choices import (
     may_change,
     pick_corpus,
 )
+from neuralviz.ui.corpus.answers import describe_view
+from neuralviz.ui.corpus.findings import (
+    DUPLICATES,
+    has_duplicates,
+    search_findings,
+    show_duplicates,
+    show_findings,
+)
 from neuralviz.ui.corpus.opened import open_maps
 from neuralviz.ui.corpus.search import (
     MapView,
@@ -65,7 +75,6 @@ from neuralviz.ui.corpus.search import (
     write_chosen_text,
 )
 from neuralviz.ui.corpus.show import (
-    describe_neighbourhoods,
     list_colours,
     show_accuracy,
     show_lists,
@@ -87,7 +96,7 @@ from neuralviz.ui.limits import (
     n_within_limits,
 )
 from neuralviz.ui.pace import WARMING
-from neuralviz.ui.page import RUN, plain, show_error, show_headline, show_on_stage, slide
+from neuralviz.ui.page import RUN, plain, show_error, show_on_stage, slide
 from neuralviz.ui.runs import RunSentences, SessionRuns, is_of_others, show_run_panel
 from neuralviz.words import many
 
@@ -138,7 +147,13 @@ def _show_corpus(corpus: Corpus) -> None:
     kept = {place: found for place in places if (found := saved[place.choice].map) is not None}
     maps = open_maps(corpus, list(kept.values()))
     colours = [choose_colour(place, list_colours(maps)) for place in kept]
-    make_missing(corpus, saved, is_new=is_new)
+    with ExitStack() as stage:
+        if not maps:  # on the stage, too, something is seen before there is one
+            methods = labels_by_spec(choice.spec for choice in saved).values()
+            joined_names = join_names([f"**{plain(method)}**" for method in methods])
+            headline = describe_unmade(plain(corpus.name), corpus.n_texts, joined_names)
+            stage.enter_context(slide("making", headline))
+        make_missing(corpus, saved, is_new=is_new)
     names = labels_by_spec(choice.spec for choice in saved)
     for choice, state in saved.items():
         if state.may_be_outdated:
@@ -161,18 +176,20 @@ def _explore(maps: Sequence[OpenMap], colours: Sequence[str]) -> None:
             headline_area, map_area = st.container(), st.container()
         with show_on_stage("search"):
             view = show_search(view)
-        with headline_area:
-            show_headline(describe_neighbourhoods(view), key="maps")
         with map_area:
             view = replace(view, placed=place_sentence(maps))
+        with headline_area:
+            show_findings(view, describe_view(view))
         accuracy_area = st.container()
-        show_lists(view)  # before the maps: a text can be read while they are drawn
+        findings = {DUPLICATES: show_duplicates} if has_duplicates(view) else {}
+        show_lists(view, findings)  # before the maps: a text can be read while they are drawn
         with map_area:
             show_maps(view)
         with accuracy_area:
             search_samples(maps)
             show_accuracy(view)
         write_chosen_text(view)
+        search_findings(view)
     except NeuralvizError as error:  # for example, deleted in another window
         show_error(error)
 
@@ -346,9 +363,11 @@ def make_missing(corpus: Corpus, saved: Mapping[MapChoice, Saved], *, is_new: bo
             makeable = []
     if makeable:
         row = st.container(horizontal=True, vertical_alignment="center")
-        label = "Make the maps" if len(makeable) > 1 else "Make the map"
-        pressed = row.button(label, type="primary", icon=":material/map:")
         names = labels_by_spec(choice.spec for choice in saved)
+        label = "Make both maps"
+        if len(makeable) == 1:
+            label = plain(f"Make the map by {names[makeable[0].spec]}")
+        pressed = row.button(label, type="primary", icon=":material/map:")
         work = [names[choice.spec] + _OUTDATED * saved[choice].is_outdated for choice in makeable]
         row.caption(plain(f"{' · '.join(work)}: {many(corpus.n_distinct, 'different text')}"))
         if pressed or is_new:

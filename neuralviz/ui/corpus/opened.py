@@ -42,18 +42,10 @@ def open_maps(corpus: Corpus, kept: Sequence[KeptMap]) -> list[OpenMap]:
     opened = open_corpus(corpus)
     maps = [_open_map(opened.store.folder, corpus.id, kept_map.id) for kept_map in kept]
     labels = labels_by_spec(saved.spec for saved in maps)
-    return [replace(saved, corpus=opened, label=labels[saved.spec]) for saved in maps]
-
-
-def open_other_maps(corpus: Corpus, maps: Sequence[OpenMap]) -> list[OpenMap]:
-    """One saved map for every method that ``maps`` do not show."""
-    shown = {opened.kept.embedder for opened in maps}
-    embedders = {embedder.id for embedder in CorpusStore().vectors.embedders() if embedder.spec}
-    first_maps: dict[str, KeptMap] = {}
-    for kept in KeptMaps(CorpusStore()).list_maps(corpus):
-        if kept.embedder in embedders - shown:
-            first_maps.setdefault(kept.embedder, kept)
-    return open_maps(corpus, list(first_maps.values()))
+    return [  # with the names that clusters have now
+        replace(saved, corpus=opened, kept=kept_map, label=labels[saved.spec])
+        for saved, kept_map in zip(maps, kept, strict=True)
+    ]
 
 
 def open_ahead() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import streamlit as st
@@ -18,6 +18,7 @@ from neuralviz.maps.mapping import SAMPLED, SampledNeighbours
 from neuralviz.maps.neighbours import K, Neighbours
 from neuralviz.maps.opened import OpenCorpus, OpenMap, Selection, TextFilter
 from neuralviz.plots.theme import shorten
+from neuralviz.reading.dates import find_day
 from neuralviz.ui.choices import REMEMBERED, choose_one, needs_asking
 from neuralviz.ui.page import plain
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
@@ -193,11 +194,14 @@ def show_search(view: MapView) -> MapView:
         within = text_filter.within(corpus.codes, corpus.numbers, n)
         view = replace(view, within=within)
         st.markdown(plain(text_filter.describe(int(within.sum()), n)))
-    quoted, chosen = _quote_query(query), view.selection
-    if query and mode == WORDS and st.session_state.get(SELECTED_BY) == quoted and not chosen:
-        finding = "Found no text" if chosen is None else "The filter shows no text"
-        st.caption(plain(f"{finding} {quoted}."))
     return view
+
+
+def find_query() -> str:
+    """The searched words that the selected texts contain, in quotation marks; may be empty."""
+    mode, query = st.session_state.get(LAST_SEARCH, (WORDS, ""))
+    is_answered = mode == WORDS and st.session_state.get(SELECTED_BY) == _describe_query(query)
+    return _quote_query(query) if query and is_answered else ""
 
 
 def _search(corpus: OpenCorpus, mode: str, query: str) -> None:
@@ -211,17 +215,21 @@ def _search(corpus: OpenCorpus, mode: str, query: str) -> None:
         st.session_state[LIST] = NEAREST
     elif query:
         rows = corpus.store.rows_with_words(corpus.corpus, query)
-        select(Selection.from_rows(rows, corpus.n_texts), _quote_query(query))
-    elif st.session_state.get(SELECTED_BY) == _quote_query(before[1]):
+        select(Selection.from_rows(rows, corpus.n_texts), _describe_query(query))
+    elif st.session_state.get(SELECTED_BY) == _describe_query(before[1]):
         for name in (SELECTED, SELECTED_BY):
             st.session_state.pop(name, None)
     st.session_state[LAST_SEARCH] = mode, query  # last: a search that was cut off is repeated
 
 
 def _quote_query(query: str) -> str:
-    """The words in quotation marks, such as ``containing “ice” and “snow”``."""
-    quoted = [f"“{shorten(term, 40)}”" for term in dict.fromkeys(search_terms(query) or [query])]
-    return f"containing {joined(quoted)}"
+    """The words in quotation marks, such as ``“ice” and “snow”``."""
+    terms = dict.fromkeys(search_terms(query) or [query])
+    return joined([f"“{shorten(term, 40)}”" for term in terms])
+
+
+def _describe_query(query: str) -> str:
+    return f"containing {_quote_query(query)}"
 
 
 # --- filters -------------------------------------------------------------------------------------
@@ -270,9 +278,11 @@ def _choose_values(corpus: OpenCorpus, name: str, key: str) -> tuple[str, ...]:
     return tuple(chosen)
 
 
-def _choose_range(corpus: OpenCorpus, name: str, key: str) -> tuple[float, float] | None:
-    """Ask for a range of a column of numbers; None for all of them."""
-    ends = corpus.span(name)
+def _choose_range(corpus: OpenCorpus, name: str, key: str) -> tuple[Any, Any] | None:
+    """Ask for a range of a column of numbers or dates; None for all of them."""
+    ends: tuple[Any, Any] | None = corpus.span(name)
+    if ends is not None and name in corpus.date_names:
+        ends = find_day(ends[0]), find_day(ends[1])
     if ends is None or ends[0] == ends[1]:
         return None
     chosen = st.slider(shorten(name, LONGEST_NAME), *ends, ends, key=key, bind="query-params")
@@ -282,7 +292,7 @@ def _choose_range(corpus: OpenCorpus, name: str, key: str) -> tuple[float, float
 # --- work in the background: a sentence's place, neighbours --------------------------------------
 
 
-def _show_work(runs: SessionRuns, run: Run[R], doing: str, patience: float = PATIENCE) -> R | None:
+def show_work(runs: SessionRuns, run: Run[R], doing: str, patience: float = PATIENCE) -> R | None:
     """The panel of a run whose result, which is returned, is shown elsewhere on the page."""
     sentences = RunSentences(doing, stopped="", done="")
     show_run_panel(runs, run, lambda _result, _live: None, sentences=sentences, patience=patience)
@@ -311,7 +321,7 @@ def place_sentence(maps: Sequence[OpenMap]) -> dict[str, PlacedSentence]:
             if not st.button("Load the model", key=f"corpus-load-{map_id}"):
                 continue
         doing = f"Placing the sentence on the map by {open_map.label} …"
-        if (placed := _show_work(runs, runs.start(task), doing)) is not None:
+        if (placed := show_work(runs, runs.start(task), doing)) is not None:
             placements[map_id] = placed
     return placements
 
@@ -329,7 +339,7 @@ def search_samples(maps: Sequence[OpenMap]) -> None:
         runs = SessionRuns(f"corpus-sampling-{open_map.kept.id}")
         task = FindNeighbours(open_map.corpus.corpus.id, open_map.kept.id, K)
         doing = f"Finding the neighbours of {many(SAMPLED, 'text')} by {open_map.label} …"
-        found = _show_work(runs, runs.start(task), doing, patience=0.05)
+        found = show_work(runs, runs.start(task), doing, patience=0.05)
         if found is not None:
             open_map.sample(found)
     if any(open_map.sample() is not None for open_map in missing):
@@ -351,5 +361,5 @@ def find_neighbours(open_map: OpenMap, row: int) -> Neighbours | None:
             return None
         run = runs.start(task)
     doing = f"Finding the neighbours by {open_map.label} …"
-    found = _show_work(runs, run, doing)
+    found = show_work(runs, run, doing)
     return None if found is None else open_map.near(row, found.near)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import astuple, dataclass, replace
 from functools import partial
@@ -14,8 +14,10 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from neuralviz.embedders.specs import method_labels
+from neuralviz.errors import NeuralvizError
 from neuralviz.headlines import corpus as headlines
-from neuralviz.maps.kept import corpus_table
+from neuralviz.maps.clusters import UNNAMED
+from neuralviz.maps.kept import LONGEST_NAME, corpus_table
 from neuralviz.maps.mapping import SampledNeighbours
 from neuralviz.maps.neighbours import K, Neighbours, common_neighbours, label_agreement, suggest_k
 from neuralviz.maps.opened import OpenCorpus, OpenMap, Selection, Window
@@ -27,8 +29,7 @@ from neuralviz.plots.evaluation import label_accuracy_figure
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.store.writing import BYTE_ORDER_MARK, table_bytes
-from neuralviz.ui.choices import choose_one, show_choosable_table
-from neuralviz.ui.corpus.opened import open_other_maps
+from neuralviz.ui.choices import choose_one, may_change, show_choosable_table
 from neuralviz.ui.corpus.search import (
     CHOSEN_TEXT,
     CLUSTERS,
@@ -48,11 +49,12 @@ from neuralviz.ui.corpus.search import (
     select,
 )
 from neuralviz.ui.figures import Handlers, download_table, show_figure
-from neuralviz.ui.page import plain, show_headline, slide
+from neuralviz.ui.page import plain, show_error, show_headline, slide
 from neuralviz.words import many, percent
 
 MOST_SENT = 5_000  # texts of a corpus; the points of a larger one reach the browser without texts
-HEIGHTS = {1: 560, 2: 460}  # px, by how many maps there are
+HEIGHTS = {1: 560, 2: 500}  # px, by how many maps there are
+NAMED = "corpus-named"  # session state: the map and the cluster that may be renamed
 WINDOWS = "corpus-windows"  # session state: the visible part, by the id of the map
 MOST_BESIDE = 2000  # selected texts; a larger selection is drawn only within the sample
 AROUND = 0.5  # of a window, beyond each side: density that is drawn before the window moves
@@ -84,6 +86,8 @@ def list_colours(maps: Sequence[OpenMap]) -> dict[str, str]:
 
 def find_colour(view: MapView, option: str, open_map: OpenMap) -> PointColour:
     key = (option, *(drawn_map.kept.id for drawn_map in view.maps if option == COMMON))
+    if option == plots.CLUSTERS:
+        key += open_map.kept.cluster_names
     return open_map.recent.get(key, lambda: _make_colour(view, option, open_map))
 
 
@@ -178,6 +182,9 @@ def _draw(view: MapView, open_map: OpenMap, colour: PointColour, rows: np.ndarra
         axes=open_map.axes,
         uirevision=open_map.kept.id,
         density=None if part is None else part.density,
+        home=open_map.home,
+        window=_find_window(open_map),
+        n_maps=len(view.maps),
     )
     return _Drawing(figure, view.filter_rows(rows), part)
 
@@ -185,7 +192,7 @@ def _draw(view: MapView, open_map: OpenMap, colour: PointColour, rows: np.ndarra
 def _sample_part(view: MapView, open_map: OpenMap) -> _Part:
     """The visible part of a large map, with what is marked on it."""
     plane = open_map.plane
-    window: Window | None = st.session_state.get(WINDOWS, {}).get(open_map.kept.id)
+    window = _find_window(open_map)
 
     def make() -> _Part:
         cut = None if window is None or window.holds(plane.bounds) else window
@@ -202,10 +209,16 @@ def _sample_part(view: MapView, open_map: OpenMap) -> _Part:
     return replace(part, rows=np.unique(np.concatenate([part.rows, *marked])))
 
 
+def _find_window(open_map: OpenMap) -> Window | None:
+    """What is seen of a map; None for the whole map."""
+    window: Window | None = st.session_state.get(WINDOWS, {}).get(open_map.kept.id, open_map.home)
+    return window
+
+
 def _look_at(open_map: OpenMap, sides: tuple[float, ...] | None) -> None:
     """Show a part of a map; the whole map if ``sides`` is None or bounds no part."""
-    windows: dict[str, Window] = st.session_state.setdefault(WINDOWS, {})
-    windows.pop(open_map.kept.id, None)
+    windows: dict[str, Window | None] = st.session_state.setdefault(WINDOWS, {})
+    windows[open_map.kept.id] = None
     if sides is not None and len(sides) == 4:
         with suppress(ValueError):
             windows[open_map.kept.id] = Window(*sides)
@@ -219,7 +232,10 @@ def _show_map(view: MapView, open_map: OpenMap, drawing: _Drawing, place: int) -
     store, kept, n = corpus.store, corpus.corpus, corpus.n_texts
 
     def choose(click: dict[str, Any]) -> None:
-        if click["customdata"] is not None:
+        if "name" in click:
+            choose_cluster(open_map, int(click["name"]))
+            st.session_state[LIST] = CLUSTERS
+        elif click["customdata"] is not None:
             choose_row(click["customdata"])
 
     def select_rows(rows: list[int]) -> None:
@@ -237,10 +253,10 @@ def _show_map(view: MapView, open_map: OpenMap, drawing: _Drawing, place: int) -
         rows = drawing.rows if corpus.is_large else None
         return corpus_table(store, kept, None, open_map.kept, rows).to_pandas()
 
-    handlers = Handlers(choose, select_rows, hover_row if n > MOST_SENT else None)
+    window = None if open_map.home is None else partial(_look_at, open_map)
+    handlers = Handlers(choose, select_rows, hover_row if n > MOST_SENT else None, window=window)
     if open_map.is_drawn_by_parts:
-        window = partial(_look_at, open_map)
-        handlers = Handlers(choose, hover=hover_row, areas=select_areas, window=window)
+        handlers = replace(handlers, hover=hover_row, select=None, areas=select_areas)
     show_figure(
         drawing.figure,
         f"{kept.name} {open_map.label}",
@@ -252,10 +268,18 @@ def _show_map(view: MapView, open_map: OpenMap, drawing: _Drawing, place: int) -
         handlers=handlers,
         page=lambda: _make_page(view, drawing.rows),
         embeddings=None if corpus.is_large else export_points,
-        window=astuple(drawing.part.window) if drawing.part and drawing.part.window else None,
+        window=astuple(seen)
+        if (seen := _find_window(open_map)) != open_map.home and seen
+        else None,
     )
     if corpus.is_large:
         st.caption(_describe_points(n, drawing))
+    elif open_map.n_outside:
+        verb = "lies" if open_map.n_outside == 1 else "lie"
+        outside = (
+            f"{many(open_map.n_outside, 'text')} {verb} outside: double-click the map for all."
+        )
+        st.caption(outside)
     for note in open_map.kept.notes:
         st.caption(plain(note))
 
@@ -303,7 +327,7 @@ NOTHING = 0.0005  # shown as 0.000
 CARD_HEIGHT = 260  # px
 
 
-# --- headline and accuracy -----------------------------------------------------------------------
+# --- accuracy ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -326,42 +350,19 @@ def share_neighbours(view: MapView) -> Shared | None:
     return Shared(samples[0].rows, min(K, first.k, second.k), common_neighbours(first, second, K))
 
 
-def _describe_themes(open_map: OpenMap) -> str:
-    names = [plain(name) for name, _ in open_map.named_clusters]
+def describe_themes(open_map: OpenMap) -> str:
+    names = ["" if name == UNNAMED else plain(name) for name in open_map.kept.cluster_names]
     (method,) = name_methods([open_map])
     sizes = open_map.cluster_sizes.tolist()
     return headlines.describe_clusters(method, names, sizes, open_map.corpus.n_texts)
 
 
-def describe_neighbourhoods(view: MapView) -> str:
-    """The headline: how often neighbours guess labels, else how far maps agree, else themes."""
-    corpus, methods = view.corpus, view.methods
-    samples = find_samples(methods)
-    if samples is None:
-        return _describe_themes(view.maps[0])
-    columns = sorted(corpus.label_names, key=lambda name: f"label:{name}" not in view.colours)
-    name = next(_find_labels(columns, corpus, samples[0]), None)
-    if name is not None:
-        scores = _score_labels(methods, [name])
-        hits, baseline, origin = scores.hits[name], scores.baselines[name], _describe_origin(corpus)
-        return headlines.describe_label(
-            name_methods(methods), plain(name), hits, baseline, scores.k, origin
-        )
-    shared = share_neighbours(view) if len(methods) > 1 else None
-    if shared is None:
-        return _describe_themes(view.maps[0])
-    texts = many(len(shared.rows), "text") + _describe_origin(corpus)
-    return headlines.describe_agreement(
-        name_methods(methods), float(shared.shares.mean()), shared.k, texts
-    )
-
-
-def _describe_origin(corpus: OpenCorpus) -> str:
+def describe_origin(corpus: OpenCorpus) -> str:
     """What follows the number of texts that were measured."""
     return " drawn at random" if corpus.is_large else ""
 
 
-def _find_labels(
+def find_labels(
     columns: Iterable[str], corpus: OpenCorpus, sample: SampledNeighbours
 ) -> Iterator[str]:
     """The columns in which at least two of the measured texts have a label."""
@@ -370,7 +371,7 @@ def _find_labels(
             yield name
 
 
-class _Scores(NamedTuple):
+class Scores(NamedTuple):
     """How often a text's neighbours vote for its own label."""
 
     k: int  # neighbours that vote
@@ -379,11 +380,11 @@ class _Scores(NamedTuple):
     baselines: dict[str, float]  # by column, the share of all texts with the most frequent label
 
 
-def _score_labels(methods: Sequence[OpenMap], names: Iterable[str]) -> _Scores:
+def score_labels(methods: Sequence[OpenMap], names: Iterable[str]) -> Scores:
     sizes = {name: np.array(list(methods[0].corpus.sizes(name).values())) for name in names}
     k = min(suggest_k(sizes.values()), *(sample.near.k for sample in find_samples(methods) or ()))
     hits = {name: [open_map.hits(name, k) for open_map in methods] for name in sizes}
-    return _Scores(k, hits, {name: float(n.max() / n.sum()) for name, n in sizes.items()})
+    return Scores(k, hits, {name: float(n.max() / n.sum()) for name, n in sizes.items()})
 
 
 def show_accuracy(view: MapView) -> None:
@@ -392,12 +393,10 @@ def show_accuracy(view: MapView) -> None:
     samples = find_samples(methods)
     if samples is None:
         return
-    names = list(_find_labels(corpus.label_names[:MOST_LABELS], corpus, samples[0]))
+    names = list(find_labels(corpus.label_names[:MOST_LABELS], corpus, samples[0]))
     if not names:
         return
-    if not corpus.is_large:
-        methods = methods + open_other_maps(corpus.corpus, methods)
-    scores = _score_labels(methods, names)
+    scores = score_labels(methods, names)
     labels = method_labels([open_map.spec for open_map in methods])
     table = pd.DataFrame(
         {
@@ -443,7 +442,7 @@ def show_accuracy(view: MapView) -> None:
 # --- lists ---------------------------------------------------------------------------------------
 
 
-def show_lists(view: MapView) -> None:
+def show_lists(view: MapView, findings: Mapping[str, Callable[[MapView], None]]) -> None:
     """Show one list at a time, first the one that the user's last action asks for."""
     lists: dict[str, Callable[[MapView], None]] = {}
     if len(view.maps) > 1:
@@ -451,6 +450,7 @@ def show_lists(view: MapView) -> None:
     lists |= {CLUSTERS: _show_clusters, CHOSEN_TEXT: _show_text, SELECTION: _show_selected}
     if st.session_state.get(SENTENCE):
         lists[NEAREST] = _show_nearest
+    lists |= findings
     if st.session_state.get(LIST) not in lists:
         st.session_state[LIST] = next(iter(lists))
     chosen = choose_one(
@@ -504,22 +504,11 @@ def _show_near(view: MapView, open_map: OpenMap, near: Neighbours, kind: str) ->
 
 def _show_nearest(view: MapView) -> None:
     """The texts nearest to the searched sentence."""
-    corpus, sentence = view.corpus, st.session_state[SENTENCE]
     maps = [open_map for open_map in view.maps if open_map.kept.id in view.placed]
-    near = [view.placed[open_map.kept.id].near for open_map in maps]
-    with slide("sentence"):
-        for name in corpus.label_names[:1]:
-            k = suggest_k([list(corpus.sizes(name).values())])
-            labels = [
-                list(map(plain, corpus.labels_at(name, texts.indices[0][:k]))) for texts in near
-            ]
-            quoted = plain(shorten(sentence, 60))
-            headline = headlines.describe_landing(quoted, name_methods(maps), labels, plain(name))
-            show_headline(headline, key="sentence")
-        for column, open_map, texts in zip(st.columns(len(maps) or 1), maps, near, strict=False):
-            with column:
-                st.caption(plain(f"Nearest by {open_map.label}"))
-                _show_near(view, open_map, texts, "sentence")
+    for column, open_map in zip(st.columns(len(maps) or 1), maps, strict=False):
+        with column:
+            st.caption(plain(f"Nearest by {open_map.label}"))
+            _show_near(view, open_map, view.placed[open_map.kept.id].near, "sentence")
 
 
 def _show_selected(view: MapView) -> None:
@@ -553,7 +542,7 @@ def _show_clusters(view: MapView) -> None:
         st.caption("These texts form no clusters: no group of points is dense enough.")
         return
     with slide("clusters"):
-        themes = dict.fromkeys(map(_describe_themes, view.maps))
+        themes = dict.fromkeys(map(describe_themes, view.maps))
         show_headline("\n\n".join(themes), key="clusters")
         st.caption(
             "Dense groups of points on the map, with the words that distinguish their texts. "
@@ -572,17 +561,45 @@ def _list_clusters(open_map: OpenMap, key: str) -> None:
     note = f"; {many(n_none, 'text')} in no cluster" if n_none else ""
     st.caption(plain(f"{open_map.label}: {many(len(sizes), 'cluster')}{note}."))
 
-    def choose(cluster: int) -> None:
-        chosen = Selection.from_rows(open_map.cluster_rows(cluster), n_texts)
-        select(chosen, f"in cluster {open_map.named_clusters[cluster][0]}", show=False)
-
+    names = list(open_map.kept.cluster_names)
     words = [", ".join(words) for words in open_map.kept.cluster_words]
     show_choosable_table(
-        {"cluster": np.arange(1, len(sizes) + 1), "texts": sizes, "words": words},
+        {"cluster": np.arange(1, len(sizes) + 1), "name": names, "texts": sizes, "words": words},
         key,
-        choose,
+        partial(choose_cluster, open_map),
         {"words": st.column_config.TextColumn(width="large")},
     )
+    chosen_map, cluster = st.session_state.get(NAMED, ("", 0))
+    if chosen_map == open_map.kept.id and may_change(open_map.corpus.corpus):
+        _rename_cluster(open_map, cluster)
+
+
+def choose_cluster(open_map: OpenMap, cluster: int) -> None:
+    """Select the texts of a cluster, and offer to rename it."""
+    st.session_state[NAMED] = open_map.kept.id, cluster
+    chosen = Selection.from_rows(open_map.cluster_rows(cluster), open_map.corpus.n_texts)
+    select(chosen, f"in cluster {open_map.kept.cluster_names[cluster]}", show=False)
+
+
+def _rename_cluster(open_map: OpenMap, cluster: int) -> None:
+    """Ask for another name of a cluster, which is saved with the map."""
+    name = open_map.kept.cluster_names[cluster]
+    typed = st.text_input(
+        f"Name of cluster {cluster + 1}",
+        name,
+        max_chars=LONGEST_NAME,
+        key=f"corpus-rename-{open_map.kept.id}-{cluster}-{name}",
+        help="Press Enter to rename the cluster on all maps and downloads. An empty name restores "
+        "its words.",
+    )
+    if typed == name:
+        return
+    try:
+        open_map.maps.rename_cluster(open_map.corpus.corpus, open_map.kept, cluster, typed)
+    except NeuralvizError as error:
+        show_error(error)
+    else:
+        st.rerun()
 
 
 def _show_disagreement(view: MapView) -> None:

@@ -1,0 +1,168 @@
+"""The headline of the corpus map: what was found, or what the colours of the first map mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import streamlit as st
+
+from neuralviz.headlines import corpus as headlines
+from neuralviz.maps.clusters import SMALLEST_CLUSTER, UNNAMED
+from neuralviz.maps.neighbours import K, suggest_k
+from neuralviz.maps.opened import OpenMap
+from neuralviz.maps.trends import mean_by_cluster
+from neuralviz.plots.corpus_map import CLUSTERS, PointColour
+from neuralviz.plots.theme import shorten
+from neuralviz.reading.dates import write_day
+from neuralviz.ui.corpus.search import SENTENCE, MapView, find_query, find_samples, name_methods
+from neuralviz.ui.corpus.show import (
+    COMMON,
+    describe_origin,
+    describe_themes,
+    find_colour,
+    find_labels,
+    score_labels,
+    share_neighbours,
+)
+from neuralviz.ui.page import plain
+from neuralviz.words import many, number
+
+QUOTED = 60  # characters of a user's words in the headline
+
+
+def describe_view(view: MapView) -> str:
+    """The headline: the answer to a search, else what the colours of the first map mean."""
+    return _describe_search(view) or _describe_colours(view)
+
+
+def _describe_colours(view: MapView) -> str:
+    kind, _, name = view.colours[0].partition(":")
+    if kind == CLUSTERS or find_samples(view.methods) is None:
+        return "\n\n".join(dict.fromkeys(describe_themes(map_) for map_ in _coloured_alike(view)))
+    sentence = ""
+    if kind in ("label", "agreement"):
+        sentence = _describe_label(view, name)
+    elif kind != COMMON:
+        sentence = _describe_numbers(view)
+    return sentence or _describe_agreement(view) or describe_themes(view.maps[0])
+
+
+def _coloured_alike(view: MapView) -> list[OpenMap]:
+    """The first map, and others with the same colours."""
+    pairs = zip(view.maps, view.colours, strict=True)
+    return [open_map for open_map, colour in pairs if colour == view.colours[0]]
+
+
+# --- after a search ------------------------------------------------------------------------------
+
+
+def _describe_search(view: MapView) -> str:
+    if st.session_state.get(SENTENCE):
+        return _describe_sentence(view, st.session_state[SENTENCE])
+    query = find_query()
+    return _describe_words(view, query) if query else ""
+
+
+def _describe_sentence(view: MapView, sentence: str) -> str:
+    """Near what the searched sentence lands, by each method that has placed it."""
+    corpus, placed = view.corpus, view.placed
+    maps = [open_map for open_map in view.maps if open_map.kept.id in placed]
+    rows = [placed[open_map.kept.id].near.indices[0] for open_map in maps]
+    name = next(iter([*_labels_of_colours(view), *corpus.label_names]), "")
+    labels: list[Sequence[str]] = [()] * len(rows)
+    if name:
+        k = suggest_k([list(corpus.sizes(name).values())])
+        labels = [[_quote(label) for label in corpus.labels_at(name, near[:k])] for near in rows]
+    texts = [_quote(corpus.texts_at(near[:1])[0]) for near in rows]
+    return headlines.describe_landing(
+        _quote(sentence), name_methods(maps), labels, _quote(name), texts
+    )
+
+
+def _labels_of_colours(view: MapView) -> list[str]:
+    parts = (colour.partition(":") for colour in view.colours)
+    return [name for kind, _, name in parts if kind == "label"]
+
+
+def _describe_words(view: MapView, query: str) -> str:
+    """How many texts contain the words, and in which cluster of the first map most of them are."""
+    first, within = view.maps[0], view.within
+    chosen = np.zeros(view.corpus.n_texts, bool) if view.selection is None else view.selection.mask
+    shown = np.ones_like(chosen) if within is None else within
+    labels, n = first.clusters.labels, first.clusters.n + 1  # the last for those in none
+    found, sizes = (np.bincount(labels[mask] % n, minlength=n) for mask in (chosen, shown))
+    clusters = [
+        (_quote(name), n_found, size)
+        for name, n_found, size in zip(
+            first.kept.cluster_names, found.tolist(), sizes.tolist(), strict=False
+        )
+        if name != UNNAMED
+    ]
+    return headlines.describe_matches(plain(query), int(chosen.sum()), int(shown.sum()), clusters)
+
+
+# --- what colours mean ---------------------------------------------------------------------------
+
+
+def _describe_label(view: MapView, name: str) -> str:
+    """How often the nearest texts predict a label; empty for too few labels."""
+    corpus, methods = view.corpus, view.methods
+    samples = find_samples(methods)
+    if not samples or not list(find_labels([name], corpus, samples[0])):
+        return ""
+    scores = score_labels(methods, [name])
+    hits, baseline, origin = scores.hits[name], scores.baselines[name], describe_origin(corpus)
+    return headlines.describe_label(
+        name_methods(methods), _quote(name), hits, baseline, scores.k, origin
+    )
+
+
+def _describe_numbers(view: MapView) -> str:
+    """Whether near texts have similar numbers; empty where the data do not decide it."""
+    option, methods = view.colours[0], view.methods
+    colour = find_colour(view, option, view.maps[0])
+    kind, _, name = option.partition(":")
+    numbers = view.corpus.numbers(name) if kind == "number" else colour.values
+    assert numbers is not None
+    trends = [open_map.trend(option, numbers) for open_map in methods]
+    decided = [
+        (method, trend.correlation)
+        for method, trend in zip(name_methods(methods), trends, strict=True)
+        if trend is not None and trend.is_decided
+    ]
+    ends = _find_ends(view.maps[0], numbers, colour) if trends[0] and trends[0].is_decided else []
+    n_texts = max((trend.n_texts for trend in trends if trend is not None), default=0)
+    samples = find_samples(methods) or ()
+    k = min([K, *(sample.near.k for sample in samples)])
+    extremes = ("latest", "earliest") if colour.is_date else ("highest", "lowest")
+    return headlines.describe_trend(_quote(colour.name), decided, ends, n_texts, k, extremes)
+
+
+def _find_ends(
+    open_map: OpenMap, numbers: np.ndarray, colour: PointColour
+) -> list[tuple[str, str]]:
+    """The clusters with the highest and the lowest mean, if they have names, and these means."""
+    means = mean_by_cluster(numbers, open_map.clusters.labels, SMALLEST_CLUSTER)
+    names = open_map.kept.cluster_names
+    ordered = sorted(means, key=means.__getitem__)
+    if len(ordered) < 2 or UNNAMED in (names[ordered[0]], names[ordered[-1]]):
+        return []
+    return [
+        (_quote(names[c]), write_day(means[c]) if colour.is_date else number(means[c], ".3g"))
+        for c in (ordered[-1], ordered[0])
+    ]
+
+
+def _describe_agreement(view: MapView) -> str:
+    shared = share_neighbours(view) if len(view.methods) > 1 else None
+    if shared is None:
+        return ""
+    texts = many(len(shared.rows), "text") + describe_origin(view.corpus)
+    return headlines.describe_agreement(
+        name_methods(view.methods), float(shared.shares.mean()), shared.k, texts
+    )
+
+
+def _quote(text: str) -> str:
+    return plain(shorten(text, QUOTED))

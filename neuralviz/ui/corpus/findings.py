@@ -1,0 +1,433 @@
+"""What the corpus map finds in the texts: near-duplicates, and groups that one method holds."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import numpy as np
+import streamlit as st
+
+from neuralviz.embedders import EmbedderSpec
+from neuralviz.embedders.specs import labels_by_spec
+from neuralviz.errors import Stopped
+from neuralviz.headlines import corpus as headlines
+from neuralviz.jobs.mapping import FindHeldGroups, FindPairs
+from neuralviz.maps.duplicates import (
+    MOST_TEXTS,
+    RULES,
+    KeptTexts,
+    SimilarPairs,
+    group_duplicates,
+    name_difference,
+    removed_table,
+)
+from neuralviz.maps.groups import HeldGroup
+from neuralviz.maps.kept import KeptMaps, corpus_table
+from neuralviz.maps.opened import OpenCorpus, Selection
+from neuralviz.plots.report import About
+from neuralviz.plots.theme import shorten
+from neuralviz.store.vectors import KeptEmbedder
+from neuralviz.ui.choices import choose_one, show_choosable_table
+from neuralviz.ui.corpus.search import LIST, MapView, name_methods, select, show_work
+from neuralviz.ui.figures import download_table, open_downloads
+from neuralviz.ui.page import hide_on_stage, plain, point_to, show_headline, slide, wide_columns
+from neuralviz.ui.runs import SessionRuns
+from neuralviz.words import many
+
+DUPLICATES = "Near-duplicates"
+METHOD = "duplicates-method"  # in the address: the label of the method
+_GROUP = "duplicates-group"  # session state: the row of the text that is kept of the listed group
+_LINKED = "duplicates-linked"  # session state: whether the sentence was clicked just now
+_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
+LISTED = 1000  # groups
+PHRASE = 60  # characters of a phrase in a sentence
+METHOD_WIDTH, THRESHOLD_WIDTH = 220, 300  # px
+PATIENCE = 5.0  # seconds for grouping texts
+
+
+# --- sentences -----------------------------------------------------------------------------------
+
+
+def show_findings(view: MapView, headline: str) -> None:
+    """Write the headline and what was found beside it, with links to the texts concerned."""
+    held = _peek_held(view) or ()
+    sentences = [_describe_held(view, group) for group in held]
+    show_headline("\n\n".join([headline, *sentences]), key="maps")
+    pairs = _peek_pairs(view.corpus, view.maps[0].embedder)
+    n_similar = int(pairs.findings.sum()) if pairs else 0
+    if not held and not n_similar:
+        return
+    with hide_on_stage("findings"), st.container(horizontal=True):
+        for group in held:
+            _link_held(view, group)
+        if n_similar:
+            sentence = headlines.describe_duplicates(n_similar, view.corpus.n_texts)
+            icon, key = ":material/content_copy:", "corpus-duplicates"
+            st.button(sentence, type="tertiary", icon=icon, key=key, on_click=_open_duplicates)
+
+
+def _describe_held(view: MapView, group: HeldGroup) -> str:
+    traits = group.traits
+    return headlines.describe_held_group(
+        _name_methods(view, group),
+        len(_list_held(view, group)),
+        group.within,
+        group.overall,
+        plain(shorten(traits.phrase, PHRASE)),
+        list(map(plain, traits.words)),
+        traits.lengths,
+    )
+
+
+def _name_methods(view: MapView, group: HeldGroup) -> list[str]:
+    """The method that holds a group together, and the other."""
+    return name_methods(view.maps)[:: 1 - 2 * group.place]
+
+
+def _list_held(view: MapView, group: HeldGroup) -> np.ndarray:
+    return view.maps[group.place].cluster_rows(group.cluster)
+
+
+def _link_held(view: MapView, group: HeldGroup) -> None:
+    """A link that selects the texts of a group on the maps."""
+    rows, method = _list_held(view, group), _name_methods(view, group)[0]
+    st.button(
+        f"Select the {many(len(rows), 'text')} that {method} holds together",
+        type="tertiary",
+        icon=":material/select_all:",
+        key=f"corpus-held-{group.place}",
+        on_click=select,
+        args=(
+            Selection.from_rows(rows, view.corpus.n_texts),
+            f"that {view.maps[group.place].label} holds together",
+        ),
+    )
+
+
+def _open_duplicates() -> None:
+    st.session_state[LIST], st.session_state[_LINKED] = DUPLICATES, True
+
+
+def has_duplicates(view: MapView) -> bool:
+    """Whether there are near-duplicates to list, or a button or a link to look for them."""
+    corpus, embedder = view.corpus, view.maps[0].embedder
+    if st.session_state.get(LIST) == DUPLICATES:
+        return True
+    pairs = _peek_pairs(corpus, embedder)
+    if pairs is None:
+        return not corpus.is_large and not _task(corpus, embedder).is_quick
+    return bool(pairs.findings.any())
+
+
+# --- looking for them ----------------------------------------------------------------------------
+
+
+def search_findings(view: MapView) -> None:
+    """Look for near-duplicates and held groups, where that is quick; then run the page again."""
+    embedder, is_new = view.maps[0].embedder, False
+    task = _task(view.corpus, embedder)
+    is_known = _peek_pairs(view.corpus, embedder) is not None
+    if not is_known and task.is_quick and not view.corpus.is_large:
+        is_new = _find_pairs(view.corpus, task) is not None
+    if _peek_held(view) is None:
+        is_new |= _find_held(view) is not None
+    if is_new:
+        st.rerun()
+
+
+def _task(corpus: OpenCorpus, embedder: KeptEmbedder) -> FindPairs:
+    return FindPairs(corpus.corpus.id, embedder, corpus.corpus.n_distinct)
+
+
+def _peek_pairs(corpus: OpenCorpus, embedder: KeptEmbedder) -> SimilarPairs | None:
+    return corpus.parts.peek(("pairs", embedder.id))
+
+
+def _find_pairs(corpus: OpenCorpus, task: FindPairs) -> SimilarPairs | None:
+    runs = SessionRuns(f"corpus-pairs-{task.embedder.id[:8]}")
+    result = show_work(runs, runs.start(task), "Reading the embeddings …")
+    if not isinstance(result, SimilarPairs):
+        return None
+    return corpus.parts.get(("pairs", task.embedder.id), lambda: result)
+
+
+def _peek_held(view: MapView) -> tuple[HeldGroup, ...] | None:
+    """The held groups of two methods; None until they are known."""
+    if len(view.methods) < 2:
+        return ()
+    first, second = view.maps
+    return first.parts.peek(("held", second.kept.id))
+
+
+def _find_held(view: MapView) -> tuple[HeldGroup, ...] | None:
+    first, second = view.maps
+    runs = SessionRuns("corpus-held")
+    task = FindHeldGroups(view.corpus.corpus.id, (first.kept.id, second.kept.id))
+    groups = show_work(runs, runs.start(task), "Comparing the clusters of both methods …")
+    if groups is None:
+        return None
+    return first.parts.get(("held", second.kept.id), lambda: groups)
+
+
+# --- the list of near-duplicates -----------------------------------------------------------------
+
+
+def show_duplicates(view: MapView) -> None:
+    """Choose a method and a threshold, judge pairs at it, and choose which texts are kept."""
+    if st.session_state.pop(_LINKED, False):
+        point_to(".st-key-duplicates")
+    row = st.container(horizontal=True, vertical_alignment="bottom", key="duplicates")
+    label, embedder = _choose_embedder(view, row)
+    is_first = embedder == view.maps[0].embedder
+    pairs = _ask_pairs(view.corpus, embedder, label, is_first=is_first)
+    if pairs is not None:
+        with row:
+            threshold = _choose_threshold(view.corpus, embedder, pairs)
+            rule = choose_one(st.segmented_control, "Keep", RULES, key="duplicates-keep")
+        _show_groups(view, embedder, label, pairs, threshold, rule)
+
+
+def _choose_embedder(
+    view: MapView, row: st.delta_generator.DeltaGenerator
+) -> tuple[str, KeptEmbedder]:
+    embedders = _list_embedders(view.corpus)
+    first = view.maps[0].embedder
+    labels = [label for label, embedder in embedders.items() if embedder == first]
+    chosen = row.selectbox(
+        "Method",
+        list(embedders),
+        index=list(embedders).index(labels[0]),
+        key=METHOD,
+        bind="query-params",
+        width=METHOD_WIDTH,
+    )
+    label = chosen if chosen in embedders else labels[0]
+    return label, embedders[label]
+
+
+def _list_embedders(corpus: OpenCorpus) -> Mapping[str, KeptEmbedder]:
+    """By label, the embedders of all texts of a corpus."""
+    store = corpus.store
+    embedders = [embedder for embedder in store.vectors.embedders() if embedder.spec]
+    n_maps = len(KeptMaps(store).list_maps(corpus.corpus))  # more where texts were embedded
+
+    def find_complete() -> tuple[KeptEmbedder, ...]:
+        keys = store.keys(corpus.corpus)
+        return tuple(e for e in embedders if store.vectors.has_vectors(e, keys).all())
+
+    complete = corpus.columns.get(("embedders", len(embedders), n_maps), find_complete)
+    specs = [EmbedderSpec.from_json(embedder.spec) for embedder in complete]
+    labels = labels_by_spec(specs)
+    return {labels[spec]: embedder for spec, embedder in zip(specs, complete, strict=True)}
+
+
+def _ask_pairs(
+    corpus: OpenCorpus, embedder: KeptEmbedder, label: str, *, is_first: bool
+) -> SimilarPairs | None:
+    """The pairs by a method; of many texts, a button starts the search."""
+    pairs, task = _peek_pairs(corpus, embedder), _task(corpus, embedder)
+    if pairs is not None:
+        return pairs
+    if corpus.is_large:
+        st.caption(f"Near-duplicates are found among up to {MOST_TEXTS:,} texts.")
+        return None
+    if is_first and task.is_quick:  # `search_findings` is at it
+        st.caption("Looking for near-duplicates …")
+        return None
+    runs = SessionRuns(f"corpus-pairs-{embedder.id[:8]}")
+    if not task.is_quick and runs.find(task) is None:
+        n_pairs = task.n_texts * (task.n_texts - 1) // 2
+        st.caption(plain(f"By {label}, {many(n_pairs, 'pair')} have to be compared."))
+        if not st.button("Find near-duplicates", key=f"corpus-look-{embedder.id[:8]}"):
+            return None
+    return _find_pairs(corpus, task)
+
+
+def _choose_threshold(corpus: OpenCorpus, embedder: KeptEmbedder, pairs: SimilarPairs) -> float:
+    """Ask for a threshold, which is one corpus's and one method's, also in the address."""
+    lowest = min(np.ceil(1000 * max(pairs.lowest, 0)) / 1000, 0.999)
+    return st.slider(
+        "Threshold: cosine similarity",
+        lowest,
+        1.0,
+        max(pairs.first_threshold, lowest),
+        0.001,
+        "%.3f",
+        key=f"duplicates-{corpus.corpus.id[:4]}{embedder.id[:4]}",
+        bind="query-params",
+        width=THRESHOLD_WIDTH,
+        help="At first, it separates pairs of nearly the same wording best from all others.",
+    )
+
+
+def _show_groups(
+    view: MapView,
+    embedder: KeptEmbedder,
+    label: str,
+    pairs: SimilarPairs,
+    threshold: float,
+    rule: str,
+) -> None:
+    corpus = view.corpus
+    kept = _group(corpus, embedder, pairs, threshold, rule)
+    if kept is None:
+        st.info(
+            "So many texts reach this threshold that grouping them takes long. Raise it, or use "
+            "`neuralviz corpus duplicates`."
+        )
+        return
+    sizes, n_similar = list(map(len, kept.groups)), int(pairs.has_duplicate(threshold).sum())
+    sentence = headlines.describe_groups(
+        plain(label), threshold, n_similar, sizes, pairs.n_texts, rule
+    )
+    with slide("duplicates"):
+        show_headline(sentence, key="duplicates")
+    around, groups = wide_columns(2, "duplicates")
+    with around:
+        st.markdown("**Pairs at the threshold**")
+        _list_pairs(corpus, pairs, threshold)
+    with groups:
+        st.markdown("**Groups**")
+        _list_groups(corpus, kept)
+    with open_downloads("duplicates"):
+        settings = {"method": label, "threshold": f"{threshold:.3f}", "kept": f"the {rule}"}
+        provenance = About(f"Near-duplicates in {corpus.corpus.name}", settings)
+        take = partial(download_table, key="duplicates", provenance=provenance)
+        name = corpus.corpus.name
+        take(
+            "Kept texts",
+            lambda: corpus_table(corpus.store, corpus.corpus, rows=kept.remaining).to_pandas(),
+            f"{name} kept",
+        )
+        take(
+            "Removed texts",
+            lambda: removed_table(corpus.store, corpus.corpus, kept).to_pandas(),
+            f"{name} removed",
+        )
+
+
+def _group(
+    corpus: OpenCorpus, embedder: KeptEmbedder, pairs: SimilarPairs, threshold: float, rule: str
+) -> KeptTexts | None:
+    """The texts that are kept; None where choosing them takes long."""
+    chosen, end = read_chosen(corpus), time.monotonic() + PATIENCE
+    group = partial(
+        group_duplicates,
+        corpus.store,
+        corpus.corpus,
+        embedder,
+        pairs,
+        threshold,
+        rule,
+        chosen,
+        should_stop=lambda: time.monotonic() > end,
+    )
+    try:
+        return corpus.columns.get(("groups", embedder.id, threshold, rule, chosen), group)
+    except Stopped:
+        return None
+
+
+def _list_pairs(corpus: OpenCorpus, pairs: SimilarPairs, threshold: float) -> None:
+    """The pairs with cosines just above and just below the threshold."""
+    n_above = pairs.count(threshold)
+    places = pairs.places_around(threshold)
+    if not len(places):
+        st.caption("No two texts are similar enough.")
+        return
+    ends = np.stack([pairs.first[places], pairs.second[places]], axis=1)
+    texts = [corpus.texts_at(rows) for rows in ends.T]
+    differences = [name_difference(a, b) or "–" for a, b in zip(*texts, strict=True)]
+    table = {
+        "reaches it": np.where(places < n_above, "yes", "no"),
+        "cosine": pairs.cosines[places],
+        "difference": [shorten(difference, 120) for difference in differences],
+        "text A": [shorten(text, 240) for text in texts[0]],
+        "text B": [shorten(text, 240) for text in texts[1]],
+    }
+
+    def choose(place: int) -> None:
+        select(Selection.from_rows(ends[place], corpus.n_texts), "in a pair", show=False)
+
+    columns = {
+        "reaches it": st.column_config.TextColumn(width=80),
+        "cosine": st.column_config.NumberColumn(format="%.3f", width=70),
+        "difference": st.column_config.TextColumn(width=170),
+    }
+    show_choosable_table(table, f"duplicates-pairs-{n_above}", choose, columns)
+
+
+def _list_groups(corpus: OpenCorpus, kept: KeptTexts) -> None:
+    """The groups, the largest first; ticking one selects its texts and lists them."""
+    groups = kept.groups[:LISTED]
+    if not groups:
+        st.caption("No group at this threshold.")
+        return
+    heads = np.array([rows[0] for rows in groups])
+    table = {
+        "texts": list(map(len, groups)),
+        "lowest cosine": [kept.cosines[rows].min() for rows in groups],
+        "kept": [shorten(text, 240) for text in corpus.texts_at(heads)],
+    }
+
+    def choose(place: int) -> None:
+        st.session_state[_GROUP] = int(heads[place])
+        select(Selection.from_rows(groups[place], corpus.n_texts), "in a group", show=False)
+
+    columns = {
+        "texts": st.column_config.NumberColumn(width=60),
+        "lowest cosine": st.column_config.NumberColumn(format="%.3f", width=110),
+        "kept": st.column_config.TextColumn(width="large"),
+    }
+    digest = Selection.from_rows(kept.removed, corpus.n_texts).digest[:8]
+    show_choosable_table(table, f"duplicates-groups-{digest}", choose, columns)
+    if len(kept.groups) > LISTED:
+        st.caption(f"The largest {LISTED:,} of {len(kept.groups):,} groups. Downloads hold all.")
+    listed = np.flatnonzero(heads == kept.kept[st.session_state.get(_GROUP, heads[0])])
+    if len(listed):
+        _list_group(corpus, kept, groups[listed[0]])
+
+
+def _list_group(corpus: OpenCorpus, kept: KeptTexts, rows: np.ndarray) -> None:
+    """The texts of a group; ticking one keeps it."""
+    st.caption("Texts of this group. Select the one to keep.")
+    table = {
+        "kept": np.where(rows == rows[0], "yes", "no"),
+        "cosine": kept.cosines[rows],
+        "text": [shorten(text, 240) for text in corpus.texts_at(rows)],
+    }
+    columns = {
+        "kept": st.column_config.TextColumn(width=60),
+        "cosine": st.column_config.NumberColumn(format="%.3f", width=70),
+        "text": st.column_config.TextColumn(width="large"),
+    }
+    show_choosable_table(
+        table,
+        f"duplicates-group-{rows[0]}-{len(rows)}",
+        lambda place: _keep_instead(corpus, rows, int(rows[place])),
+        columns,
+    )
+
+
+# --- which texts a person chose to keep ----------------------------------------------------------
+
+
+def _chosen_key(corpus: OpenCorpus) -> str:
+    """In the address: the numbers of texts, from 1, that are kept whatever the rule."""
+    return f"kept-{corpus.corpus.id[:4]}"
+
+
+def read_chosen(corpus: OpenCorpus) -> tuple[int, ...]:
+    """The rows of the texts that a person chose to keep."""
+    parts = st.query_params.get(_chosen_key(corpus), "").split(",")
+    numbers = (int(part) for part in parts if _NUMBER.fullmatch(part))
+    return tuple(dict.fromkeys(number - 1 for number in numbers if number <= corpus.n_texts))
+
+
+def _keep_instead(corpus: OpenCorpus, group: Sequence[int] | np.ndarray, row: int) -> None:
+    chosen = [r for r in read_chosen(corpus) if r not in group]
+    st.query_params[_chosen_key(corpus)] = ",".join(str(r + 1) for r in (*chosen, row))
+    st.session_state[_GROUP] = row

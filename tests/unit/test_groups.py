@@ -1,0 +1,119 @@
+"""Groups that one method holds together and the other does not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.cluster.vq import kmeans2
+from scipy.stats import hypergeom, mannwhitneyu
+
+from neuralviz.arrays import unit_vectors
+from neuralviz.errors import Stopped
+from neuralviz.maps.groups import (
+    LEVEL,
+    HeldGroup,
+    Traits,
+    chance,
+    find_held_groups,
+    find_traits,
+)
+
+BOILERPLATE = "Please do not reply to this e-mail; quote the number below."
+WORDS = [f"w{n}" for n in range(60)]
+
+
+def draw_texts(draw: np.random.Generator, n: int) -> list[str]:
+    return [" ".join(draw.choice(WORDS, draw.integers(4, 14))) for _ in range(n)]
+
+
+def tickets(seed: int) -> tuple[list[np.ndarray], list[np.ndarray], list[str]]:
+    """By one method 160 texts are of ten topics; the other has the first 20, one text, apart."""
+    draw = np.random.default_rng(seed)
+    topics = draw.integers(10, size=160)
+    is_long = np.arange(160) < 20
+    by_topic = draw.normal(size=(10, 32))[topics] + 0.3 * draw.normal(size=(160, 32))
+    by_form = by_topic.copy()
+    by_form[is_long] = draw.normal(size=32) + 0.2 * by_form[is_long]
+    texts = draw_texts(draw, 160)
+    texts[:20] = [f"{BOILERPLATE} {text} {text}" for text in texts[:20]]
+    return [by_topic, by_form], [topics, np.where(is_long, 10, topics)], texts
+
+
+def test_what_one_method_alone_holds_together_is_found_with_what_it_shares():
+    vectors, clusters, texts = tickets(0)
+    (group,) = find_held_groups(vectors, clusters, texts)
+    assert (group.place, group.cluster) == (1, 10)
+    assert group.traits.phrase == BOILERPLATE[:-1]
+    assert group.traits.words
+    assert all(word in BOILERPLATE.lower() for word in group.traits.words)
+    assert group.traits.lengths is not None
+    assert group.traits.lengths[0] > 2 * group.traits.lengths[1]
+    for place, within, overall in zip((1, 0), group.within, group.overall, strict=True):
+        cosines = unit_vectors(vectors[place]) @ unit_vectors(vectors[place]).T
+        rows = np.triu_indices(20, k=1)
+        assert within == pytest.approx(cosines[:20, :20][rows].mean(), abs=1e-5)
+        assert overall == pytest.approx(cosines[np.triu_indices(160, k=1)].mean(), abs=1e-5)
+    (turned,) = find_held_groups(vectors[::-1], clusters[::-1], texts)
+    assert (turned.place, turned.cluster, turned.traits) == (0, 10, group.traits)
+    with pytest.raises(Stopped):
+        find_held_groups(vectors, clusters, texts, lambda: True)
+
+
+def test_a_cosine_that_is_stretched_is_no_difference():
+    """A method whose cosines lie in a narrow band holds the same clusters together."""
+    vectors, clusters, texts = tickets(1)
+    narrow = np.hstack([unit_vectors(vectors[1]), np.full((160, 1), 3.0)])
+    assert unit_vectors(narrow)[:2].prod() != 0
+    assert find_held_groups([vectors[1], narrow], [clusters[1]] * 2, texts) == ()
+
+
+def find_nothing(groups: tuple[HeldGroup, ...]) -> None:
+    assert groups == ()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_permuted_texts_and_random_vectors_decide_nothing(seed: int):
+    """Clusters of one method's own noise are tight by it alone, but have no words of their own."""
+    draw = np.random.default_rng(seed)
+    vectors, clusters, texts = tickets(seed)
+    find_nothing(find_held_groups(vectors, clusters, draw.permutation(texts).tolist()))
+    find_nothing(find_held_groups(vectors, list(map(draw.permutation, clusters)), texts))
+    for dim in (2, 8, 64):
+        noise = [unit_vectors(draw.normal(size=(120, dim))) for _ in range(2)]
+        tight = [kmeans2(values, 8, minit="++", seed=seed)[1] for values in noise]
+        find_nothing(find_held_groups(noise, tight, draw_texts(draw, 120)))
+
+
+def test_no_clusters_and_equal_texts_decide_nothing():
+    vectors, clusters, texts = tickets(0)
+    none = np.full(160, -1)
+    find_nothing(find_held_groups(vectors, [none, none], texts))
+    find_nothing(find_held_groups([np.ones((160, 3))] * 2, clusters, texts))
+    find_nothing(find_held_groups(vectors, clusters, ["the same text"] * 160))
+
+
+def test_chances_are_those_of_the_hypergeometric_distribution():
+    for n_common, n_drawn, n_marked, n in [(5, 5, 5, 60), (3, 20, 30, 300), (0, 4, 9, 10)]:
+        exact = hypergeom.sf(n_common - 1, n, n_marked, n_drawn)
+        assert chance(n_common, n_drawn, n_marked, n) == pytest.approx(exact, rel=1e-9)
+
+
+def test_traits_hold_where_chance_does_not_explain_them():
+    draw = np.random.default_rng(0)
+    inside = np.arange(100) < 15
+    plain = draw_texts(draw, 100)
+    assert find_traits(plain, inside) == Traits()
+    marked = [f"{text} alpha" if i < 14 else text for i, text in enumerate(plain)]
+    assert find_traits(marked, inside).words == ("alpha",)
+    assert find_traits([f"{text} alpha" for text in plain], inside) == Traits()
+    phrased = [f"One, TWO three! {text}" if i < 12 else text for i, text in enumerate(plain)]
+    assert find_traits(phrased, inside).phrase == "One, TWO three"
+    assert find_traits([*phrased[:11], *plain[11:]], inside).phrase == ""  # 11 of 15 are too few
+    lengths = np.array([len(text.split()) for text in plain])
+    doubled = [f"{text} {text}" if i < 15 else text for i, text in enumerate(plain)]
+    lengths[inside] *= 2
+    assert mannwhitneyu(lengths[inside], lengths[~inside]).pvalue < LEVEL
+    assert find_traits(doubled, inside).lengths == (
+        int(np.median(lengths[inside])),
+        int(np.median(lengths[~inside])),
+    )
