@@ -20,15 +20,16 @@ from neuralviz.models.shared import ModelRef, shared_model
 from neuralviz.plots.micro_tuning import MAX_ROWS, blueprint_grid
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
-from neuralviz.ui.choices import REMEMBERED, chosen_model_id, load_model_or_none, may_load
+from neuralviz.ui.choices import chosen_model_id, load_model_or_none, may_load
 from neuralviz.ui.figures import Handlers, allow_swiping, show_figure
 from neuralviz.ui.inputs import ALL_EXAMPLES, View, ask_text_fields, save_view
-from neuralviz.ui.page import find_page, plain, show_error, slide, wide_columns
+from neuralviz.ui.page import WORD_JOINER, find_page, plain, show_error, slide, wide_columns
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.words import many
 
 PAGE, BLUEPRINTS = "grid", "blueprints"  # the latter is the field's key, in the address, too
 MASKED = f"{PAGE}-masked"  # session state: positions of tokens that are masked by hand
+_READ = f"{MASKED}-read"  # session state: the address and the text that they are of
 GUESSES = SessionRuns(f"{PAGE}-guesses")
 PATIENCE = 0.6  # seconds
 WINDOW = 40  # tokens drawn at once: more cannot be read from the back of a room
@@ -108,21 +109,36 @@ def _show_grid(text: TokenizedText, blueprints: tuple[Blueprint, ...]) -> None:
 def _ask_masks(text: TokenizedText, chunk: slice, window: range) -> list[int]:
     """The tokens of a window that are masked by hand, as indices in the text."""
     options = [chunk.start + place + 1 for place in window]
-    before = st.session_state.get(MASKED) or []
-    is_same = st.session_state.get(f"{MASKED}-text", text.text) == text.text
-    st.session_state[f"{MASKED}-text"] = text.text
-    kept = [position for position in before if is_same and position in options]
-    if kept != before:  # else an address would not be heard
-        st.session_state[MASKED] = kept
-    chosen = st.pills(
+    _read_masks(text.text)
+    masked = set(st.session_state[MASKED]) & set(options)
+    st.session_state[MASKED] = sorted(masked)
+    st.pills(
         "Click tokens to mask them by hand",
         options,
         selection_mode="multi",
-        format_func=lambda position: plain(text.tokens[position - 1]),
+        # two options of one name would be one
+        format_func=lambda position: plain(text.tokens[position - 1]) + WORD_JOINER * position,
         key=MASKED,
-        **REMEMBERED,
+        persist_state="session",
     )
-    return [position - 1 for position in chosen]
+    if masked:
+        st.query_params[MASKED] = ",".join(map(str, sorted(masked)))
+    else:
+        st.query_params.pop(MASKED, None)
+    st.session_state[_READ] = st.query_params.get(MASKED, ""), text.text
+    return [position - 1 for position in sorted(masked)]
+
+
+def _read_masks(text: str) -> None:
+    """Set the positions that are masked where the address or the text has changed."""
+    address = st.query_params.get(MASKED, "")
+    address_before, text_before = st.session_state.get(_READ, ("", text))
+    if address != address_before:
+        numbers = [word for word in address.split(",") if word.isdecimal()]
+        st.session_state[MASKED] = list(map(int, numbers))
+    elif text != text_before:
+        st.session_state[MASKED] = []
+    st.session_state[MASKED] = st.session_state.get(MASKED) or []
 
 
 def _toggle_mask(first: int, click: dict[str, Any]) -> None:

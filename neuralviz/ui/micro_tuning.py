@@ -88,7 +88,7 @@ from neuralviz.words import about_seconds, many, number, why_above_100
 
 KEY = "micro-tuning"
 RUNS = SessionRuns(KEY, kept=8, stops_former=False)
-HEIGHT = 390  # px
+HEIGHT = 300  # px: leaves room for the blank below, on the first screen
 SETTINGS_LENGTH = 300  # characters of the line below a run's figures
 STAGE_LETTERS = 90  # of the chosen text, on one line of the stage
 SHOWN_RUNS, NEWEST = "shown-runs", "micro-tuning-newest"  # session state
@@ -416,12 +416,7 @@ def recorded_run() -> RunRecord:
 def _show_recorded(text: int) -> None:
     """Show the recorded run to visitors who have not started one."""
     record = recorded_run()
-    values = sum(len(last[0]) for last in record.last)
-    st.caption(
-        f"**Recorded run.** The model was trained on each text alone. What changed in its "
-        f"weights, {values:,} numbers, is the text's neural embedding. Press **Tune** to see it "
-        "live."
-    )
+    st.caption("**Recorded run.** Press **Tune** to see it live.")
     _show_record(record, RECORDED, text)
 
 

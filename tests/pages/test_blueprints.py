@@ -60,7 +60,7 @@ def test_micro_tuning_opens_with_the_text_and_the_blueprints(
 ) -> None:
     opened: list[dict[str, str]] = []
     monkeypatch.setattr(st, "switch_page", lambda _, query_params: opened.append(query_params))
-    page = page_at("blueprints", blueprints="(1, 2); 3 1").run()
+    page = page_at("blueprints", blueprints="1 2; 3 1").run()
     type_text(page, "Two <b>cats</b> & a dog.\n\nOne text.")
     press(page, "Tune with these")
     assert not page.exception
