@@ -93,7 +93,6 @@ def _show_grid(text: TokenizedText, blueprints: tuple[Blueprint, ...]) -> None:
         show_figure(
             blueprint_grid(inputs, blueprints, tokens, window, [i - chunk.start for i in masked]),
             "masking-blueprints",
-            None,
             alt=f"{many(n_inputs, 'masked input')} of {many(len(tokens), 'token')}",
             handlers=Handlers(click=partial(_toggle_mask, chunk.start)),
             provenance=About(
