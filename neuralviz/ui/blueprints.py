@@ -18,12 +18,12 @@ from neuralviz.models import BUNDLED, TokenizedText, tokenize
 from neuralviz.models.bundled import text_reader
 from neuralviz.models.shared import ModelRef, shared_model
 from neuralviz.plots.micro_tuning import MAX_ROWS, blueprint_grid
-from neuralviz.plots.report import About
+from neuralviz.plots.report import WORD_JOINER, About
 from neuralviz.plots.theme import shorten
 from neuralviz.ui.choices import chosen_model_id, load_model_or_none, may_load
 from neuralviz.ui.figures import Handlers, allow_swiping, show_figure
 from neuralviz.ui.inputs import ALL_EXAMPLES, View, ask_text_fields, save_view
-from neuralviz.ui.page import WORD_JOINER, find_page, plain, show_error, slide, wide_columns
+from neuralviz.ui.page import find_page, plain, show_error, slide, wide_columns
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.words import many
 
