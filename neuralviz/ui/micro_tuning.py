@@ -414,9 +414,8 @@ def recorded_run() -> RunRecord:
 
 def _show_recorded(text: int) -> None:
     """Show the recorded run to visitors who have not started one."""
-    record = recorded_run()
     st.caption("**Recorded run.** Press **Tune** to see it live.")
-    _show_record(record, RECORDED, text)
+    _show_record(recorded_run(), RECORDED, text)
 
 
 def _show_finished(runs: Sequence[Run[RunRecord]], picked: Sequence[int]) -> None:
