@@ -121,12 +121,9 @@ def similarity_page(
     """A standalone page with one heatmap per method, each in all colours."""
     names = text_names(similarities[0].texts, labels)
     layout = Layout(names, np.arange(len(names)))
-    drawn: list[str] = []
-    for similarity in similarities:
-        heatmap = similarity_heatmap(similarity, layout)
-        heatmap.update_layout(height=640)
-        drawn.append(f"<div>{figure_html(heatmap, with_library=not drawn)}</div>")
-    return page_html(About(title), f"<main>{''.join(drawn)}</main>", style=_TWO_COLUMNS)
+    drawn = [figure_html(similarity_heatmap(part, layout), 640) for part in similarities]
+    heatmaps = "".join(f"<div>{part}</div>" for part in drawn)
+    return page_html(About(title), f"<style>{_TWO_COLUMNS}</style><main>{heatmaps}</main>")
 
 
 _BAR_BELOW = {"orientation": "h", "y": -0.12, "yanchor": "top", "thickness": 10, "nticks": 6}

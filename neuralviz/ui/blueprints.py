@@ -68,7 +68,6 @@ def _show_grid(text: TokenizedText, blueprints: tuple[Blueprint, ...]) -> None:
         show_figure(
             blueprint_grid(inputs, blueprints, tokens, window),
             "masking-blueprints",
-            None,
             alt=f"{many(n_inputs, 'masked input')} of {many(len(tokens), 'token')}",
             provenance=About(
                 "Masked inputs by blueprint and shift",

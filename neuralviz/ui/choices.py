@@ -11,7 +11,6 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TypeVar
 
-import pandas as pd
 import streamlit as st
 
 from neuralviz.embedders import METHODS, EmbedderSpec, embedder_spec
@@ -41,7 +40,6 @@ M = TypeVar("M", bound="TextModel")
 _log = logging.getLogger(__name__)
 # settings of a widget whose value a link restores and other pages leave as it is
 REMEMBERED: dict[str, Any] = {"bind": "query-params", "persist_state": "session"}
-ROW_HEIGHT, LIST_HEIGHT = 37, 390  # px: of a row of a table, of a table at most
 
 
 def choose_one(
@@ -65,32 +63,6 @@ def choose_one(
     if chosen is None:  # *Back* to an address without the key empties the session's value
         return settings["default"] or options[0]
     return chosen
-
-
-def show_choosable_table(
-    table: Mapping[str, Any],
-    key: str,
-    choose: Callable[[int], None],
-    columns: Mapping[str, Any],  # how they are shown; see ``st.dataframe``
-    order: Sequence[str] | None = None,  # the columns to show; all if None
-) -> None:
-    """A table that scrolls when it is long; ticking a row calls ``choose`` with its place."""
-
-    def choose_ticked() -> None:
-        for place in st.session_state[key]["selection"]["rows"]:
-            choose(place)
-
-    frame = pd.DataFrame(table)
-    st.dataframe(
-        frame,
-        hide_index=True,
-        height=min(LIST_HEIGHT, ROW_HEIGHT * (len(frame) + 1) + 3),
-        key=key,
-        on_select=choose_ticked,
-        selection_mode="single-row",
-        column_config=columns,
-        column_order=order,
-    )
 
 
 def choose_precision(key: str, first: str) -> Precision:

@@ -36,14 +36,15 @@ from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
-from neuralviz.ui.choices import choose_method, needs_asking, show_choosable_table
+from neuralviz.ui.choices import choose_method, needs_asking
+from neuralviz.ui.downloads import offer_table
 from neuralviz.ui.figures import (
+    NO_HANDLERS,
     Handlers,
     allow_swiping,
-    download_table,
-    draw_live_figure,
-    open_downloads,
+    show_choosable_table,
     show_figure,
+    show_table,
 )
 from neuralviz.ui.inputs import ask_texts, put_texts_in_address
 from neuralviz.ui.page import (
@@ -290,18 +291,15 @@ def _show_heatmaps(panel: Panel, live: bool) -> None:
         key, height = f"compare-{place}", HEIGHTS[len(drawn)]
         name = f"similarity {similarity.method}"
         with column:
-            if live:
-                draw_live_figure(figure, key=key, height=height, name=name)
-            else:
-                show_figure(
-                    figure,
-                    key=key,
-                    numbers=partial(similarity_table, similarity),
-                    name=name,
-                    height=height,
-                    handlers=Handlers(choose_cell),
-                    provenance=panel.provenance,
-                )
+            show_figure(
+                figure,
+                name,
+                partial(similarity_table, similarity),
+                panel.provenance,
+                key=key,
+                height=height,
+                handlers=NO_HANDLERS if live else Handlers(choose_cell),
+            )
 
 
 def _show_warnings(comparison: Comparison) -> None:
@@ -365,9 +363,10 @@ def _list_pairs(panel: Panel) -> None:
     for m, result in enumerate(results):
         table[result.method] = differences.products[listed, m]
         table[ranks[m]] = differences.ranks[listed, m].astype(int)
+    key = f"compare-pairs-{panel.run.id}-{listed[0]}-{listed[-1]}"
     show_choosable_table(
         table,
-        f"compare-pairs-{panel.run.id}-{listed[0]}-{listed[-1]}",
+        key,
         lambda row: choose_pair(*(int(texts[row]) for texts in ends)),
         {
             "difference": st.column_config.NumberColumn(format="%.0f%%", width=85),
@@ -376,8 +375,8 @@ def _list_pairs(panel: Panel) -> None:
         },
         ["difference", *TEXT_COLUMNS, *ranks],  # that fit
     )
-    with open_downloads("compare-pairs"):
-        download_table("All pairs", lambda: pairs_table(results), "pairs", key="compare-pairs")
+    all_pairs = partial(pairs_table, results)
+    offer_table("All pairs", all_pairs, "pairs", place=key, provenance=panel.provenance)
 
 
 def _sort_pairs(differences: Disagreements, methods: Sequence[str]) -> np.ndarray:
@@ -466,7 +465,7 @@ def _show_products(panel: Panel) -> None:
             cosine = number(float(result.products[a, b]), ".3f")
             rank = f"{result.ranks[a, b]:,.0f} of {np.isfinite(result.of_pairs).sum():,}"
         rows.append({"method": result.method, "cosine": cosine, "rank": rank})
-    st.dataframe(pd.DataFrame(rows), hide_index=True, key="compare-pair-table")
+    show_table(pd.DataFrame(rows), "compare-pair-table")
 
 
 def _show_neural_pairs(panel: Panel) -> None:
@@ -509,6 +508,6 @@ def _show_words(
                 shares_figure(text_words, shares, f"Word shares in text {text + 1}: {method}"),
                 key=key,
                 numbers=pd.DataFrame({"word": text_words, "share": shares}),
-                name=f"word-shares-{text + 1}",
+                name=f"word-shares {method} {text + 1}",
                 height=360,
             )

@@ -89,15 +89,14 @@ from neuralviz.ui.choices import (
     trained_names,
 )
 from neuralviz.ui.corpus.opened import open_corpus
+from neuralviz.ui.downloads import Entry, Files, offer, table_files
 from neuralviz.ui.figures import (
     allow_swiping,
-    download,
-    download_table,
     list_cells,
     list_worst,
-    open_downloads,
     quote,
     show_figure,
+    show_html,
 )
 from neuralviz.ui.inputs import (
     BY_DIGEST,
@@ -598,7 +597,8 @@ def _show_numbers(results: Results) -> None:
         place for place, head in enumerate(table.heads) if in_full or not head.endswith(details)
     ]
     table = table._replace(heads=["method", *table.heads[1:]])
-    st.html(f"<style>{TABLE_STYLE}</style>{table_html(table, visible_columns)}")
+    style = f"<style>{TABLE_STYLE}</style>"
+    show_html(style + table_html(table, visible_columns), f"{KEY}-numbers")
     if is_detailed:
         st.toggle("Show all columns", key="all-numbers")
     for sentence in results.sentences(0):
@@ -606,9 +606,11 @@ def _show_numbers(results: Results) -> None:
     published = results.published_table(0)
     if published.lines:
         st.caption("Published results on the same data, with the model used in the paper:")
-        st.html(table_html(published))
+        show_html(table_html(published), f"{KEY}-published", title="Published results")
     hidden = () if in_full else (EXPLAINED["uniformity"],)
     explained = [line for line in explain_measures(results, 0) if line not in hidden]
+    if any(EMPTY_CELL in line for line in table.lines):
+        explained.append(f"{EMPTY_CELL}: undefined.")
     st.caption(" ".join([*explained, f"Models: {plain(results.models())}."]))
 
 
@@ -620,11 +622,12 @@ def _offer_downloads(results: Results) -> None:
         record = results.as_record()
         return json.dumps(record, ensure_ascii=False, indent=2, allow_nan=False)
 
-    with open_downloads(KEY, "Download the results"):
-        download("Report (HTML)", lambda: report_html(results), f"{name}.html", key=KEY)
-        download("Results (CSV)", lambda: BYTE_ORDER_MARK + results.csv(), f"{name}.csv", key=KEY)
-        download("Results (JSON)", write_json, f"{name}.json", key=KEY)
-        st.caption(f"The report lists all settings. In tables, {EMPTY_CELL} means undefined.")
+    files: Files = {
+        "Report (HTML)": (f"{name}.html", partial(report_html, results)),
+        "CSV": (f"{name}.csv", lambda: BYTE_ORDER_MARK + results.csv()),
+        "JSON": (f"{name}.json", write_json),
+    }
+    offer(KEY, Entry("All results", files, place=f"{KEY}-numbers"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -717,11 +720,9 @@ class _Shown:
 
     def _show_cases(self, title: str, cases: pd.DataFrame, place: int, label: str) -> None:
         st.markdown(f"**{title}**")
-        list_worst(cases, f"evaluation-worst-{place}")
-        key, about = f"evaluation-errors-{place}", _describe(self.results)
-        with open_downloads(key):
-            name = f"{about.title} errors of {label}"
-            download_table("Errors", cases, name, key=key, provenance=about)
+        about = _describe(self.results)
+        files = table_files(cases, f"{about.title} errors of {label}", about)
+        list_worst(cases, f"evaluation-worst-{place}", title, files)
 
     # --- other views ---------------------------------------------------------------------------
 
@@ -795,7 +796,8 @@ class _Shown:
         for place, (row, figure) in zip(places, figures.values(), strict=False):
             with place:
                 key = f"evaluation-histogram-{row}"
-                self.draw(figure, "products", partial(tabulate, row), key=key)
+                name = f"products {results.rows[row].label}"
+                self.draw(figure, name, partial(tabulate, row), key=key)
         st.caption(
             "The less the two distributions overlap, the better the method separates similar "
             "from dissimilar texts. At most 20,000 pairs of each kind are shown."

@@ -33,7 +33,7 @@ from neuralviz.training import similarity
 from neuralviz.training.similarity.kept import model_path
 from neuralviz.training.similarity.settings import RUNG_MEANS, RUNG_NAMES, RUNGS, Rung
 from neuralviz.ui.choices import choose_one, choose_text_model, may_load, save_by_name
-from neuralviz.ui.figures import list_worst, quote, show_figure
+from neuralviz.ui.figures import list_worst, quote, show_figure, show_table
 from neuralviz.ui.inputs import choose_pairs, put_upload_in_address
 from neuralviz.ui.layers import draw_layers, tabulate_coefficients
 from neuralviz.ui.limits import character_limit, effective_settings
@@ -254,7 +254,7 @@ def _show_numbers(ladder: Ladder) -> None:
         st.caption(plain(" ".join([sizes, *test.notes])))
         with st.expander("All numbers"):
             table = numbers.dropna(axis="columns", how="all").round(3)
-            st.dataframe(table, hide_index=True, key="frozen-table")
+            show_table(table, "frozen-table", title="All numbers")
             if "published Spearman" in table:
                 papers = ladders.PUBLISHED_OF
                 st.caption(f"*Published*: {papers} on these test pairs, those of STS-B.")

@@ -162,7 +162,7 @@ def _move(key: str, n_moved: int, n_steps: int) -> None:
 
 
 def _draw(figure: go.Figure, key: str) -> None:
-    show_figure(figure, f"how-it-works-{key}", None, height=figure.layout.height or HEIGHT)
+    show_figure(figure, f"how-it-works-{key}", height=figure.layout.height or HEIGHT)
 
 
 def _show_tiles(words: list[str], captions: list[str] | None = None) -> None:

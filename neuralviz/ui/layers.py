@@ -59,13 +59,14 @@ from neuralviz.ui.choices import (
     load_model_or_none,
     may_load,
 )
+from neuralviz.ui.downloads import table_files
 from neuralviz.ui.figures import (
     allow_swiping,
-    download_table,
     list_cells,
     list_worst,
-    open_downloads,
     show_figure,
+    show_html,
+    show_table,
 )
 from neuralviz.ui.inputs import (
     ALL_EXAMPLES,
@@ -260,10 +261,6 @@ def _show_importance(states: TokenStates, weights: TokenWeights, provenance: Abo
             f"{html.escape(words[-1])}</span>"
         )
         end_before = max(end, end_before)
-    st.html(
-        '<div dir="auto" style="font-size: 1.35em; line-height: 1.9; white-space: pre-wrap; '
-        f'overflow-wrap: anywhere; max-height: 24rem; overflow-y: auto">{"".join(parts)}</div>'
-    )
     token_words = states.text.words[: states.n_counted - states.n_prefix]
     table = pd.DataFrame(
         {
@@ -273,13 +270,14 @@ def _show_importance(states: TokenStates, weights: TokenWeights, provenance: Abo
             "importance": weights.importance,
         }
     )
-    key = f"{TEXT_KEY}-importance"
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(f"Words in colour by importance, up to {highest:.1%}.", width="content")
-        with open_downloads(key):
-            download_table(
-                "Token importance", table, "token-importance", key=key, provenance=provenance
-            )
+    show_html(
+        '<div dir="auto" style="font-size: 1.35em; line-height: 1.9; white-space: pre-wrap; '
+        f'overflow-wrap: anywhere; max-height: 24rem; overflow-y: auto">{"".join(parts)}</div>',
+        f"{TEXT_KEY}-importance",
+        title="Importance of tokens",
+        files=table_files(table, "token-importance", provenance),
+    )
+    st.caption(f"Words in colour by importance, up to {highest:.1%}.")
 
 
 def _tint(strength: float) -> str:
@@ -442,7 +440,7 @@ def _show_extremes(least: int | None, result: WordVariances | None, live: bool) 
         )
         with st.expander("All words, in three groups of equal size"):
             variance = st.column_config.NumberColumn(format="%.5f")
-            st.dataframe(words, hide_index=True, column_config={"variance": variance})
+            show_table(words, f"{CORPUS_KEY}-words", column_config={"variance": variance})
 
 
 # --- scored pairs: layers, poolings and the parts of SBERT-WK -------------------------------------

@@ -48,7 +48,7 @@ from neuralviz.models.shared import ModelRef, find_held, shared_model
 from neuralviz.paths import app_folder, sample_data
 from neuralviz.plots import micro_tuning as plots
 from neuralviz.plots.compare import Layout, similarity_heatmap, text_names
-from neuralviz.plots.report import About, file_name
+from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.ui import compare
 from neuralviz.ui.choices import (
@@ -58,13 +58,12 @@ from neuralviz.ui.choices import (
     chosen_model_id,
     load_model_or_none,
 )
+from neuralviz.ui.downloads import offer_table
 from neuralviz.ui.figures import (
     allow_swiping,
-    download_table,
-    draw_live_figure,
     list_cells,
-    open_downloads,
     show_figure,
+    show_table,
 )
 from neuralviz.ui.inputs import ALL_EXAMPLES, View, ask_texts, put_texts_in_address, save_view
 from neuralviz.ui.limits import character_limit, is_served
@@ -498,13 +497,7 @@ def _draw(
     figure: go.Figure, record: RunRecord, text: int, key: str, name: str, height: int = HEIGHT
 ) -> None:
     provenance = plots.describe_run(record, text)
-    draw_live_figure(
-        figure,
-        key=key,
-        height=height,
-        name=file_name(f"micro-tuning {name}", provenance),
-        footer=provenance.line,
-    )
+    show_figure(figure, f"micro-tuning {name}", None, provenance, key=key, height=height)
 
 
 def _show_neurons(record: RunRecord, key: str, text: int) -> None:
@@ -552,10 +545,9 @@ def show_results(record: RunRecord, key: str, text: int) -> None:
         "Losses": ("micro-tuning losses", list_losses),
         "Norms of the deltas": ("micro-tuning delta norms", list_norms),
     }
-    with open_downloads(f"{key}-all", "Download the run"):
-        for label, (name, make) in tables.items():
-            table, provenance = partial(make, record), plots.describe_run(record)
-            download_table(label, table, name, key=f"{key}-take", provenance=provenance)
+    provenance = plots.describe_run(record)
+    for label, (name, make) in tables.items():
+        offer_table(label, partial(make, record), name, place=f"{key}-loss", provenance=provenance)
 
 
 def _show_shares(record: RunRecord, key: str, text: int) -> None:
@@ -595,7 +587,8 @@ def _show_shares(record: RunRecord, key: str, text: int) -> None:
 def _show_predictions(record: RunRecord, key: str, text: int) -> None:
     report = record.reports[text]
     before, after = report.before, report.after
-    st.markdown("**What the model predicts at the masked positions**")
+    title = "What the model predicts at the masked positions"
+    st.markdown(f"**{title}**")
     table = pd.DataFrame(
         {
             "masked input": before.input + 1,
@@ -606,11 +599,11 @@ def _show_predictions(record: RunRecord, key: str, text: int) -> None:
             "top predictions after": after.top_words,
         }
     )
-    st.dataframe(
+    show_table(
         table,
-        hide_index=True,
+        f"{key}-predictions",
+        title=title,
         height=320,
-        key=f"{key}-predictions",
         column_config={
             name: st.column_config.ProgressColumn(name, format="%.1f%%", min_value=0, max_value=100)
             for name in ("probability before", "probability after")

@@ -58,7 +58,7 @@ from neuralviz.training.settings import (
     steps_of_epoch,
 )
 from neuralviz.ui.choices import choose_one, corpus_store, pick_corpus, save_by_name
-from neuralviz.ui.figures import show_figure
+from neuralviz.ui.figures import show_figure, show_table
 from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.page import hide_on_stage, plain, show_error, show_headline, slide, wide_columns
 from neuralviz.ui.runs import RunSentences, SessionRuns, find_current_run, show_current_run
@@ -398,7 +398,7 @@ def _show_table(task: FillTrainingTable, corpus: str, result: FilledTable, _live
         key="training-table-figure",
         height=max(320, 140 + PIXELS_A_ROW * len({cell.row for cell in result.cells})),
     )
-    st.dataframe(tables.training_frame(table, result.cells), hide_index=True)
+    show_table(tables.training_frame(table, result.cells), "training-table-numbers")
 
 
 # --- a training by another program -------------------------------------------------------------

@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.support.app import CLIPPED_OR_OVERLAPPING, LOOKS, drag, look, problems, settled, tune
+from tests.support.downloads import assert_pictures_are_whole
 
 LOSS = "[aria-label='Loss at the masked positions']"
 MINUTE = 60_000
@@ -54,6 +55,8 @@ def test_every_page_fits_and_back_leads_back(page: Page, address: str) -> None:
         page.locator(".js-plotly-plot .main-svg").first.wait_for(timeout=MINUTE)
         settled(page)
         found[name, how] = problems(page)
+        if how == "wide":
+            assert_pictures_are_whole(page)
 
     note_problems(names[0], "wide")
     for name in names[1:]:

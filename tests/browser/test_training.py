@@ -13,6 +13,7 @@ from neuralviz.jobs.training import textbooks
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from tests.support.app import looks, problems
+from tests.support.downloads import assert_pictures_are_whole
 from tests.support.models import save_family
 
 MINUTE = 60_000
@@ -50,6 +51,7 @@ def test_a_training_is_watched_stopped_resumed_and_its_encoder_saved(
     stop = page.get_by_role("button", name="Stop", exact=True)
     page.goto(f"{link}&training-epochs-model=200")
     page.get_by_text("Recorded run.").wait_for()
+    assert_pictures_are_whole(page)
     start.click()
     stop.wait_for()  # in place of the recorded run
     wait_for_steps(page, 2)

@@ -236,7 +236,9 @@ def test_a_table_of_ones_own(
     for view in found:
         assert of_view(page, view)
     assert headline(page)
-    assert {"Report (HTML)", "Results (CSV)", "Results (JSON)"} <= {
+    page.session_state["download"] = True  # opens the menu
+    page.run()
+    assert {"This page (HTML)", "Report (HTML)", "CSV", "JSON"} <= {
         one.label for one in page.get("download_button")
     }
 

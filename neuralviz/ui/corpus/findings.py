@@ -31,9 +31,10 @@ from neuralviz.maps.opened import OpenCorpus, Selection
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.store.vectors import KeptEmbedder
-from neuralviz.ui.choices import choose_one, show_choosable_table
+from neuralviz.ui.choices import choose_one
 from neuralviz.ui.corpus.search import LIST, MapView, name_methods, select, show_work
-from neuralviz.ui.figures import download_table, open_downloads
+from neuralviz.ui.downloads import offer_table
+from neuralviz.ui.figures import show_choosable_table
 from neuralviz.ui.page import hide_on_stage, plain, point_to, show_headline, slide, wide_columns
 from neuralviz.ui.runs import SessionRuns
 from neuralviz.words import many
@@ -293,21 +294,20 @@ def _show_groups(
     with groups:
         st.markdown("**Groups**")
         _list_groups(corpus, kept)
-    with open_downloads("duplicates"):
-        settings = {"method": label, "threshold": f"{threshold:.3f}", "kept": f"the {rule}"}
-        provenance = About(f"Near-duplicates in {corpus.corpus.name}", settings)
-        take = partial(download_table, key="duplicates", provenance=provenance)
-        name = corpus.corpus.name
-        take(
-            "Kept texts",
-            lambda: corpus_table(corpus.store, corpus.corpus, rows=kept.remaining).to_pandas(),
-            f"{name} kept",
-        )
-        take(
-            "Removed texts",
-            lambda: removed_table(corpus.store, corpus.corpus, kept).to_pandas(),
-            f"{name} removed",
-        )
+    settings = {"method": label, "threshold": f"{threshold:.3f}", "kept": f"the {rule}"}
+    provenance = About(f"Near-duplicates in {corpus.corpus.name}", settings)
+    take = partial(offer_table, place="slide-duplicates", provenance=provenance)
+    name = corpus.corpus.name
+    take(
+        "Kept texts",
+        lambda: corpus_table(corpus.store, corpus.corpus, rows=kept.remaining).to_pandas(),
+        f"{name} kept",
+    )
+    take(
+        "Removed texts",
+        lambda: removed_table(corpus.store, corpus.corpus, kept).to_pandas(),
+        f"{name} removed",
+    )
 
 
 def _group(
