@@ -133,9 +133,11 @@ def describe_landing(
         counts, k = Counter(filter(None, labels_near)).most_common(2), len(labels_near)
         (label, n), (_, next_n) = [*counts, ("", 0), ("", 0)][:2]
         if name and n > next_n and n >= REAL * k:
-            near.append(f"{name} **{label}** by {method} ({n} of {many(k, 'nearest text')})")
+            verb = "has" if n == 1 else "have"
+            among = f"{n} of its {many(k, 'nearest text')} {verb}"
+            near.append(f"by {method}, {among} the {name} **{label}**")
     if near:
-        return f"“{sentence}” lands near {joined(near)}."
+        return f"“{sentence}”: {'; '.join(near)}."
     texts = [f"“{text}” by **{method}**" for text, method in zip(nearest, methods, strict=True)]
     if len(set(nearest)) == 1:
         texts = [f"“{nearest[0]}”"]

@@ -236,7 +236,7 @@ def layer_figure(
         traces,
         "Correlation with human scores by layer",
         _whole_numbers("layer", 0, n_layers - 1),
-        {"title": f"{coefficient} (higher is better)", "zeroline": True},
+        {"title": f"{coefficient} ↑", "zeroline": True},
     )
 
 

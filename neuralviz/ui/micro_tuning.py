@@ -411,14 +411,8 @@ def recorded_run() -> RunRecord:
 
 def _show_recorded(text: int) -> None:
     """Show the recorded run to visitors who have not started one."""
-    record = recorded_run()
-    values = sum(len(last[0]) for last in record.last)
-    st.caption(
-        f"**Recorded run.** The model was trained on each text alone. What changed in its "
-        f"weights, {values:,} numbers, is the text's neural embedding. Press **Tune** to see it "
-        "live."
-    )
-    _show_record(record, RECORDED, text)
+    st.caption("**Recorded run.** Press **Tune** to see it live.")
+    _show_record(recorded_run(), RECORDED, text)
 
 
 def _show_finished(runs: Sequence[Run[RunRecord]], picked: Sequence[int]) -> None:

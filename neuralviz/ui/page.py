@@ -224,7 +224,7 @@ def _show_tour_card(title: str) -> bool:
                 open_tour_stop(number + 1)
             if st.button("End the tour", type="tertiary", key="tour-end"):
                 _leave(_STOP)
-            st.caption(f"Stop {number} of {len(STOPS)}, two minutes each. Press S for the stage.")
+            st.caption(f"Stop {number} of {len(STOPS)}. Press S for the stage.")
     return True
 
 
@@ -234,7 +234,7 @@ def is_tour_at(title: str) -> bool:
 
 
 def show_start_button() -> None:
-    if st.button("Take the tour: ten minutes, five stops", icon=":material/tour:"):
+    if st.button("Take the tour", icon=":material/tour:", help="Ten minutes, five stops"):
         open_tour_stop(1)
 
 

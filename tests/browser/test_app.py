@@ -98,6 +98,21 @@ def test_the_stage_shows_one_slide_and_the_arrow_keys_lead_through_the_steps(
     page.keyboard.press("s")
     expect(sidebar).to_be_visible()
 
+    page.goto(f"{address}/evaluation?example=Scored+pairs&stage")
+    place, last = (
+        page.locator(".neuralviz-stage-place"),
+        page.locator(".st-key-slide-evaluation-view"),
+    )
+    last.locator("table").first.wait_for(state="attached", timeout=MINUTE)
+    for number, name in ((2, "Errors"), (3, "Pair by pair")):  # the menu's views are slides
+        page.keyboard.press("ArrowRight")
+        expect(page.get_by_role("radio", name=name)).to_be_checked()
+        expect(last).to_be_visible()
+        expect(place).to_have_text(re.compile(rf"^{number} / \d"))
+        settled(page)
+    expect(last.locator(".main-svg").first).to_be_visible()
+    page.keyboard.press("Escape")
+
 
 @pytest.mark.slow
 def test_what_a_stop_of_the_tour_asks_for_is_typed_on_the_stage(page: Page, address: str) -> None:

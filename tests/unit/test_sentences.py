@@ -49,7 +49,7 @@ from neuralviz.micro_tuning.blanks import Candidate
 from neuralviz.micro_tuning.events import RUN_FORMAT, RunRecord
 from neuralviz.micro_tuning.settings import DEFAULT_BLUEPRINTS, mask_inputs
 from neuralviz.paths import sample_data
-from neuralviz.training.record import new_neighbours
+from neuralviz.training.record import Snapshot, new_neighbours
 
 SNAPSHOT = Path(__file__).with_name("sentences.txt")
 BREAK = "\n\n"  # between what is large and what is small
@@ -485,6 +485,46 @@ def test_permuted_labels_and_scores_decide_nothing() -> None:
         sentence = verdict(data, *measured)
         decided += "difference is significant" in sentence
     assert decided <= 2  # one in twenty is what a 95% interval allows
+
+
+@pytest.mark.parametrize("kind", ["texts", "lessons", "layers", "ladder"])
+def test_what_knows_nothing_of_labels_or_scores_is_no_finding(kind: str) -> None:
+    recorded, (lesson, _) = recorded_ladder(), recorded_lessons()
+    assert recorded is not None
+    n = len(lesson.snapshots[0].right)
+
+    def guess(snapshot: Snapshot) -> Snapshot:
+        right = draw.random(n) < 0.4
+        inner = draw.binomial(n, 0.4, size=2) / n
+        return replace(snapshot, right=right, accuracy=np.array([*inner, right.mean()]))
+
+    def permute(result: Baseline) -> Baseline:
+        cosines = draw.permutation(result.measured.cosines)
+        return replace(result, measured=replace(result.measured, cosines=cosines))
+
+    decided = 0
+    for seed in range(6 if kind == "ladder" else 20):
+        draw = np.random.default_rng(seed)
+        if kind == "texts":
+            labels = {"topic": draw.permutation(list("abcd") * 10).tolist()}
+            methods = [similarity(name, labels["topic"], draw.normal(size=(40, 8)))
+                       for name in ("mean", "cls")]  # fmt: skip
+            sentence = similar_texts.describe_similar_texts(methods, labels)
+            decided += "difference is significant" in sentence
+            few = [method.in_order(range(3)) for method in methods]
+            assert "With only 3 pairs" in similar_texts.describe_agreement(few)
+        elif kind == "ladder":
+            changed = {name: {place: permute(one) for place, one in getattr(recorded, name).items()}
+                       for name in ("baselines", "results")}  # fmt: skip
+            sentence = layers.describe_ladder(replace(recorded, **changed))
+            decided += "difference is significant" in sentence
+        else:
+            taken = replace(lesson, snapshots=tuple(map(guess, lesson.snapshots)), untrained=None)
+            sentence = training.describe_lessons([taken], "chapter")
+            if kind == "layers":
+                sentence = training.describe_trained_layers([taken])
+            decided += "difference is significant" in sentence or "changed layer" in sentence
+    assert decided <= 3
 
 
 def test_words_at_random_places_are_in_no_cluster_more_than_elsewhere() -> None:
