@@ -29,6 +29,7 @@ from neuralviz.ui.page import (
     show_questions,
     show_start_button,
     slide,
+    stage_step,
 )
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.words import many, number
@@ -130,7 +131,7 @@ def _show_step(
 def _show_navigation(key: str, n_steps: int) -> int:
     """Buttons for the steps; returns the number of the chosen step."""
     with st.container(horizontal=True, vertical_alignment="center"):
-        buttons = st.container(horizontal=True, width="content")  # filled when the step is known
+        place = st.container(horizontal=True, width="content")  # of buttons, once the step is known
         number = choose_one(
             st.pills,
             "Step",
@@ -139,6 +140,7 @@ def _show_navigation(key: str, n_steps: int) -> int:
             label_visibility="collapsed",
             wrap=True,  # on a phone
         )
+    buttons = place.container(horizontal=True, width="content", key=stage_step(number, n_steps))
     move = partial(buttons.button, on_click=_move)
     move("Back", "stage-back", args=(key, -1, n_steps), shortcut="Left", disabled=number == 1)
     move(

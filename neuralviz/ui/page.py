@@ -116,6 +116,11 @@ def show_on_stage(key: str, width: Literal["stretch", "content"] = "stretch") ->
     return st.container(key=f"on-stage-{key}", width=width)
 
 
+def stage_step(number: int, n: int) -> str:
+    """Key of a container that tells the stage which of a page's ``n`` steps is shown, from 1."""
+    return f"stage-step-{number}-{n}"
+
+
 def show_headline(sentence: str, *, key: str) -> None:
     """Show a headline in markdown in large type, its further paragraphs in small type."""
     if sentence:
