@@ -105,8 +105,8 @@ def describe_text(words: Sequence[FollowedWord], weights: TokenWeights) -> str:
         return "All words count equally: from layer to layer, all change alike."
     first = int(weights.layers[0])
     named = words[: max(1, min(NAMED, len(words) - 1))]
-    cosines = np.array([word.turns[first:] for word in named]).mean(axis=0)
-    layer = first + int(cosines.argmin()) + 1
+    turns = np.array([word.turns[first:] for word in named]).mean(axis=0)
+    layer = first + int(turns.argmax()) + 1
     share, names = sum(word.importance for word in named), [_quote(word.word) for word in named]
     return (
         f"{share:.0%} of this embedding comes from {joined(names)}: "
@@ -115,16 +115,16 @@ def describe_text(words: Sequence[FollowedWord], weights: TokenWeights) -> str:
 
 
 def describe_map(cosines: np.ndarray, subject: str) -> str:
-    """Which layer changes a word most, and which least, from its [layer, layer] cosines."""
-    steps = np.diagonal(cosines, 1)
-    if len(steps) == 0:
+    """Which layer turns a word most, and which least, from its [layer, layer] cosines."""
+    turns = 1 - np.diagonal(cosines, 1)
+    if len(turns) == 0:
         return ""
-    if steps.max() - steps.min() < CLEARLY:
-        return f"All layers change {subject} about equally (cosines: {write_range(steps)})."
-    high, low = (number(float(step), ".2f") for step in (steps.max(), steps.min()))
+    if turns.max() - turns.min() < CLEARLY:
+        return f"All layers turn {subject} about equally (1 − cosine: {write_range(turns)})."
+    high, low = (number(float(turn), ".2f") for turn in (turns.max(), turns.min()))
     return (
-        f"Layer {steps.argmin() + 1} changes {subject} most (cosine of the vectors before and "
-        f"after it: {low}), layer {steps.argmax() + 1} least ({high})."
+        f"Layer {turns.argmax() + 1} turns {subject} most (1 − cosine: {high}), layer "
+        f"{turns.argmin() + 1} least ({low})."
     )
 
 

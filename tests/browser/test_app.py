@@ -85,10 +85,14 @@ def test_the_stage_shows_one_slide_and_the_arrow_keys_lead_through_the_steps(
         return width > 1300 && height > 380 && bottom <= 900 && parseFloat(letters) >= 26
     }"""
     page.wait_for_function(large)
+    place = page.locator(".neuralviz-stage-place")
+    expect(place).to_have_text("4 / 8 · 1 / 2 ✕")
     page.keyboard.press("ArrowRight")  # what more this step tells
     expect(heading).to_be_hidden()
+    expect(place).to_have_text("4 / 8 · 2 / 2 ✕")
     page.keyboard.press("PageDown")  # as the presenters' remote controls do
     expect(heading).to_have_text("5. Weights before and after")
+    expect(place).to_have_text("5 / 8 · 1 / 2 ✕")
     page.keyboard.press("ArrowLeft")
     expect(heading).to_have_text("4. Loss")
     page.keyboard.press("Escape")

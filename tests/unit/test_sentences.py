@@ -45,8 +45,7 @@ from neuralviz.jobs.evaluating import recorded_results
 from neuralviz.jobs.ladder import recorded_ladder
 from neuralviz.jobs.training import recorded_lessons
 from neuralviz.layers.geometry import FollowedWord
-from neuralviz.micro_tuning.blanks import Candidate
-from neuralviz.micro_tuning.events import RUN_FORMAT, RunRecord
+from neuralviz.micro_tuning.events import RUN_FORMAT, Candidate, MaskedPredictions, Part, RunRecord
 from neuralviz.micro_tuning.settings import DEFAULT_BLUEPRINTS, mask_inputs
 from neuralviz.paths import sample_data
 from neuralviz.training.record import Snapshot, new_neighbours
@@ -294,8 +293,8 @@ def layer_views() -> Iterator[tuple[str, str]]:
     yield "the last layer is undefined", best(pooling(0.5), pooling(0.01), flat)
     yield "one layer", best(pooling(0.01))
     yield "parts", layers.describe_parts(pooling(0.5), pooling(0.1), "spearman", "Spearman")
-    words = [FollowedWord("the", 0.4, np.array([0.9, 0.8, 0.2])),
-             FollowedWord("cat", 0.2, np.array([0.9, 0.9, 0.7]))]  # fmt: skip
+    words = [FollowedWord("the", 0.4, np.array([0.1, 0.2, 0.8])),
+             FollowedWord("cat", 0.2, np.array([0.1, 0.1, 0.3]))]  # fmt: skip
     weights: Any = SimpleNamespace(importance=np.array([0.4, 0.2]), layers=np.arange(4))
     yield "words of a text", layers.describe_text(words, weights)
     cosines = np.eye(4)
@@ -398,6 +397,10 @@ def runs() -> Iterator[tuple[str, str]]:
     stopped = cut_off(record, 3, slice(2, 3))
     yield "a stopped run", micro_tuning.describe_learning(stopped, 0)
     yield "its last text", micro_tuning.describe_learning(stopped, 2)
+    begun = RunRecord(record.model_id, record.settings, record.texts[:1])
+    yield "not begun", micro_tuning.describe_learning(begun, 0)
+    begun.parts = [Part(0, 0.2, 3.0), Part(0, 0.4, 4.0)]
+    yield "its first parts", micro_tuning.describe_learning(begun, 0)
     yield "its progress", micro_tuning.describe_progress(stopped)
     diverged = copy(record)
     diverged.diverged = {1}
@@ -425,6 +428,12 @@ def runs() -> Iterator[tuple[str, str]]:
     yield "similar", micro_tuning.describe_similar(vectors, texts)
     yield "different", micro_tuning.describe_similar(np.eye(3), texts)
     yield "two texts", micro_tuning.describe_similar(vectors[:2], texts[:2])
+    places = np.arange(3)
+    words = (("cat", "dog"), ("a", "the"), ("sat", "lay"))
+    guesses = MaskedPredictions(places, places, np.array([0.6, 0.1, 0.2]), np.zeros(3), words,
+                                np.array([[0.6, 0.1], [0.5, 0.1], [0.4, 0.2]]))  # fmt: skip
+    yield "guesses", micro_tuning.describe_guesses(["cat", "the", "lay"], guesses)
+    yield "hardly read", micro_tuning.warn_of_unread("text 2", record.model_id)
     yield "masks", micro_tuning.describe_masks(mask_inputs(9, DEFAULT_BLUEPRINTS))
 
 

@@ -30,6 +30,15 @@ function placeOf(key, slides) {
   return slides.findIndex((slide) => nameOf(keyOf(slide)) === nameOf(key))
 }
 
+// Of a page with steps, the step first, and the slide only where it has several.
+function placeInWords(number, n) {
+  const step = document.querySelector("[class*='st-key-stage-step-']")
+  const [, at, all] = step?.className.match(/st-key-stage-step-(\d+)-(\d+)/) ?? []
+  const slide = `${number} / ${n}`
+  if (!step) return slide
+  return n > 1 ? `${at} / ${all} · ${slide}` : `${at} / ${all}`
+}
+
 function press(name) {
   const button = document.querySelector(`.st-key-${name} button:not([disabled])`)
   button?.click()
@@ -218,7 +227,7 @@ class Stage {
     const { options, at } = findViews()
     const n = slides.length + Math.max(0, options.length - 1)
     const number = slides.indexOf(slide) + 1 + (isView(slide) ? Math.max(0, at) : 0)
-    const place = `${number} / ${n} ✕`
+    const place = `${placeInWords(number, n)} ✕`
     this.place.style.bottom = `${foot + 10}px`
     if (this.place.textContent !== place) this.place.textContent = place // else the observer sees it, and so on
   }
