@@ -23,6 +23,7 @@ from neuralviz.plots.theme import shorten
 from neuralviz.ui.choices import chosen_model_id, load_model_or_none, may_load
 from neuralviz.ui.figures import Handlers, allow_swiping, show_figure
 from neuralviz.ui.inputs import ALL_EXAMPLES, View, ask_text_fields, save_view
+from neuralviz.ui.micro_tuning import SENT_BLUEPRINTS
 from neuralviz.ui.page import find_page, plain, show_error, slide, wide_columns
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.words import many
@@ -69,7 +70,7 @@ def show() -> None:
 
 def _open_micro_tuning(text: str, blueprints: Sequence[Blueprint]) -> None:
     """Open the Micro-tuning page with the text and the blueprints."""
-    address = {BLUEPRINTS: ", ".join(map(str, blueprints))}
+    address = {SENT_BLUEPRINTS: ", ".join(map(str, blueprints))}
     with suppress(OSError):  # the page then opens with its own text
         address["view"] = save_view(View((text,)))
     st.switch_page(find_page("Micro-tuning"), query_params=address)
@@ -82,6 +83,8 @@ def _show_grid(text: TokenizedText, blueprints: tuple[Blueprint, ...]) -> None:
     inputs = mask_inputs(len(tokens), blueprints)
     window = _choose_window(len(tokens))
     masked = _ask_masks(text, chunk, window)
+    if masked:
+        _show_guesses(text, number - 1, masked)
     n_inputs = len(inputs.masked)
     if n_inputs > MAX_ROWS:
         st.caption(f"Showing the first {MAX_ROWS} of {n_inputs:,} masked inputs.")
@@ -101,8 +104,6 @@ def _show_grid(text: TokenizedText, blueprints: tuple[Blueprint, ...]) -> None:
                 files=(text.text, listed),
             ),
         )
-    if masked:
-        _show_guesses(text, number - 1, masked)
 
 
 def _ask_masks(text: TokenizedText, chunk: slice, window: range) -> list[int]:
@@ -155,8 +156,8 @@ def _show_guesses(text: TokenizedText, chunk: int, masked: Sequence[int]) -> Non
 
     def show_sentence(predictions: MaskedPredictions | None, _live: bool) -> None:
         if predictions is not None:
-            with slide(f"{PAGE}-guesses"):
-                st.markdown(plain(describe_guesses(text.tokens, predictions)))
+            with slide(f"{PAGE}-guesses", plain(describe_guesses(text.tokens, predictions))):
+                pass
 
     sentences = RunSentences(start="The model reads the tokens …", done="")
     show_run_panel(

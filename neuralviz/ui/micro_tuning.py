@@ -93,6 +93,7 @@ STAGE_LETTERS = 90  # of the chosen text, on one line of the stage
 SHOWN_RUNS, NEWEST = "shown-runs", "micro-tuning-newest"  # session state
 EARLIER = "earlier"  # query parameter: the settings of an earlier run, where they differ
 RECORDED = "recorded"
+SENT_BLUEPRINTS = "with"  # query parameter: the field's own is bound while a page has such a field
 LONG_TEXT = 5000  # characters, from which on the duration is said
 SHOWN_PRODUCTS = 100
 BLANKS = SessionRuns("try-delta")
@@ -102,6 +103,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = ALL_EXAMPLES["micro-tuning"]
 
 
 def show() -> None:
+    _take_blueprints()
     model_id = chosen_model_id()
     input_column, live_column = st.columns([3, 7], gap="large")
     with input_column, st.container(key="tune-inputs"):
@@ -125,6 +127,13 @@ def show() -> None:
                 _show_recorded(picked[0])
     with dim_old_results("tune-after", bool(note)):
         _show_finished([run for run, _ in visible_runs], picked)
+
+
+def _take_blueprints() -> None:
+    """Put blueprints that another page has sent into the field for them."""
+    if sent := st.query_params.pop(SENT_BLUEPRINTS, ""):
+        st.query_params["blueprints"] = sent
+        st.rerun()  # widgets read the address as it was when the script run began
 
 
 # --- what is run ---------------------------------------------------------------------------------
