@@ -232,7 +232,7 @@ def test_a_table_of_ones_own(
     assert not page.warning
     assert list(table(page).index) == ["mean", "cls"]
     assert table(page)[column].ne("–").all()
-    assert views(page) == found
+    assert [view for view in views(page) if view != "Errors"] == found
     for view in found:
         assert of_view(page, view)
     assert headline(page)
@@ -456,7 +456,6 @@ def test_what_was_finished_before_stop_is_kept_and_goes_on(
         lambda: (doing := run.result.doing) is not None and (doing.row, doing.done) == (1, 32)
     )
     page.run()
-    assert "Figures appear when all methods are finished" in said(page)
     assert table(page)["triplets broken"]["mean"] != "–"
     assert table(page)["triplets broken"]["cls"] == "–"
     assert not drawn(page)
