@@ -202,7 +202,7 @@ def table_html(table: Table, columns: Sequence[int] | None = None) -> str:
     heads = []
     for column in positions:
         better = table.better[column]
-        direction = f"<small>{ARROWS[better]} {better}</small>" if better else ""
+        direction = f" <span title='{better}'>{ARROWS[better]}</span>" if better else ""
         heads.append(f"<th>{escape(table.heads[column])}{direction}</th>")
     lines = []
     for row, line in enumerate(table.lines):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -12,7 +12,7 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.embedders import EmbedderSpec
-from neuralviz.embedders.specs import full_method_labels, short_labels
+from neuralviz.embedders.specs import full_method_labels
 from neuralviz.errors import NeuralvizError
 from neuralviz.evaluation.similarity import (
     Disagreements,
@@ -36,7 +36,8 @@ from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
-from neuralviz.ui.choices import choose_method, needs_asking
+from neuralviz.ui.address import remember_number
+from neuralviz.ui.choices import Write, choose_method, needs_asking, show_views
 from neuralviz.ui.downloads import offer_table
 from neuralviz.ui.figures import (
     NO_HANDLERS,
@@ -49,7 +50,6 @@ from neuralviz.ui.figures import (
 from neuralviz.ui.inputs import ask_texts, put_texts_in_address
 from neuralviz.ui.page import (
     hide_on_stage,
-    one_history_entry,
     plain,
     result_view_id,
     show_error,
@@ -68,8 +68,8 @@ from neuralviz.ui.runs import (
 from neuralviz.words import many, name_texts, number
 
 RUNS = SessionRuns("compare")
-OPENED = "compare-opened"  # session state: the run whose pair was chosen at its end
-PAIR = ("compare-first", "compare-second")  # session state: the chosen pair
+LABELS = "compare-labels"  # session state: by the id of a run, the labels of its texts
+PAIR = ("compare-first", "compare-second")  # session state and address: the chosen pair
 MAX_TEXTS = 300
 ORDER_WIDTH = 190  # px
 QUICK = {"precision": "fast"}  # the default here: a page should answer soon
@@ -90,6 +90,7 @@ TEXT_COLUMNS = ("text A", "text B")
 FRAMED_LENGTH = 90  # characters: one line or two of the stage
 SHOWN_HEIGHT = 84  # px of a text; longer ones are scrolled
 PATIENCE = 0.5  # seconds: enough for most pairs
+NEURAL = ("neural", "neural-1")  # methods whose embeddings words have shares of
 
 
 @st.cache_data(max_entries=1, show_spinner=False)
@@ -113,31 +114,41 @@ def show() -> None:
         read = ask_texts("compare", load_examples(), max_texts=MAX_TEXTS, height=109)
     with choices:
         specs = _choose_methods()
-        with st.container(horizontal=True, vertical_alignment="bottom"):
-            pressed = st.button("Compare", type="primary", icon=":material/compare_arrows:")
-            with show_on_stage("order", width="content"):
-                order = st.selectbox(
-                    "Order of texts",
-                    [AS_GIVEN, CLUSTERED, *(f"By {name}" for name in usable_labels(read.labels))],
-                    key="order",
-                    bind="query-params",
-                    width=ORDER_WIDTH,
-                )
+        row = st.container(horizontal=True, vertical_alignment="bottom")
+        pressed = row.button("Compare", type="primary", icon=":material/compare_arrows:")
     can_start = len(read.texts) > 1
     if not can_start:
         write_hint = st.info if pressed or read.texts else st.caption
         write_hint("A comparison needs at least two texts.")
     task = Compare.for_current_models(specs, read.texts) if specs and can_start else None
     run = _find_comparison(task, read, pressed)
+    labels = _find_labels(run, read)
+    with row, show_on_stage("order", width="content"):
+        order = st.selectbox(
+            "Order of texts",
+            [AS_GIVEN, CLUSTERED, *(f"By {name}" for name in usable_labels(labels))],
+            key="order",
+            bind="query-params",
+            width=ORDER_WIDTH,
+        )
     if run is None:
         return
 
     def draw(comparison: Comparison, live: bool) -> None:
-        labels = read.labels if read.texts == run.task.texts else {}
         _show_comparison(Panel(run, comparison, order or AS_GIVEN, labels), live)
 
     sentences = RunSentences(start="Loading the models and embedding the first texts …")
     show_current_run(RUNS, run, task, "Compare", draw, sentences)
+
+
+def _find_labels(run: Run[Comparison] | None, read: ReadTexts) -> Mapping[str, tuple[str, ...]]:
+    """The labels of the texts that are shown, by column, also once others are typed in."""
+    if run is None:
+        return read.labels
+    shown: dict[str, Mapping[str, tuple[str, ...]]] = st.session_state.setdefault(LABELS, {})
+    if read.texts == run.task.texts:
+        shown[run.id] = read.labels
+    return shown.get(run.id, {})
 
 
 def _choose_methods() -> tuple[EmbedderSpec, ...] | None:
@@ -172,17 +183,16 @@ def _find_comparison(
 ) -> Run[Comparison] | None:
     """The comparison to show; it starts at a press, and by itself for an example."""
     is_example = st.session_state.get("compare-source") == "Example"
-    with one_history_entry():
-        if task is not None and pressed and not is_example:
-            put_texts_in_address("compare", read.texts)
-        view = result_view_id("compare")
-        starts_itself = (
-            task is not None
-            and is_example
-            and not needs_asking(task.specs)
-            and RUNS.recall(task, view) is None
-        )
-        return find_current_run(RUNS, task, view, pressed=pressed or starts_itself)
+    if task is not None and pressed and not is_example:
+        put_texts_in_address("compare", read.texts)
+    view = result_view_id("compare")
+    starts_itself = (
+        task is not None
+        and is_example
+        and not needs_asking(task.specs)
+        and RUNS.recall(task, view) is None
+    )
+    return find_current_run(RUNS, task, view, pressed=pressed or starts_itself)
 
 
 # --- the comparison ------------------------------------------------------------------------------
@@ -195,7 +205,7 @@ class Panel:
     run: Run[Comparison]
     comparison: Comparison
     order_name: str  # the chosen order of the texts
-    labels: Mapping[str, tuple[str, ...]]  # by column; empty for other texts than the widgets'
+    labels: Mapping[str, tuple[str, ...]]  # of the texts, by column
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -242,7 +252,9 @@ class Panel:
 def _show_comparison(panel: Panel, live: bool) -> None:
     if not live:
         _open_pair(panel)
-    headline = plain(describe_similar_texts(panel.complete, panel.labels))
+    chosen_first = sorted(panel.labels, key=lambda name: f"By {name}" != panel.order_name)
+    labels = {name: panel.labels[name] for name in chosen_first}
+    headline = plain(describe_similar_texts(panel.complete, labels))
     with slide("heatmaps", headline):
         if not live:
             _show_framed(panel.texts, "heatmaps")
@@ -258,18 +270,20 @@ def _show_comparison(panel: Panel, live: bool) -> None:
     if live or not panel.results:
         return
     _show_warnings(panel.comparison)
-    _show_neural_pairs(panel)
+    views: dict[str, Callable[[Write], None]] = {}
     if panel.least_alike is not None:
-        _show_disagreements(panel, *panel.least_alike, headline)
+        views["Disagreements"] = partial(_show_disagreements, panel, *panel.least_alike, headline)
+    if any(spec.method in NEURAL for spec in panel.run.task.specs):
+        views["Words"] = partial(_show_neural_pairs, panel)
+    if views:
+        show_views("compare", views, key="compare-more")
 
 
 def _open_pair(panel: Panel) -> None:
-    """Choose the pair on which the methods differ most, once for every run."""
-    if st.session_state.get(OPENED) == panel.run.id and chosen_pair(panel.texts) is not None:
-        return
-    st.session_state[OPENED] = panel.run.id
+    """Choose the pair of the address, else that on which the methods differ most."""
     pair = furthest_apart(*panel.least_alike) if panel.least_alike is not None else None
-    choose_pair(*(pair or (0, 1)))
+    for key, text in zip(PAIR, pair or (0, 1), strict=True):
+        remember_number(key, range(len(panel.texts)), text, panel.run.task.cache_key())
 
 
 def _show_heatmaps(panel: Panel, live: bool) -> None:
@@ -320,26 +334,25 @@ def _show_warnings(comparison: Comparison) -> None:
 
 
 def _show_disagreements(
-    panel: Panel, first: Similarity, second: Similarity, main_headline: str
+    panel: Panel, first: Similarity, second: Similarity, main_headline: str, write_headline: Write
 ) -> None:
     """Draw two methods against each other, and list the pairs on which all disagree most."""
-    st.subheader("Where the methods disagree", anchor=False)
     headline = plain(describe_agreement([first, second]))
-    with slide("two-methods", headline if headline != main_headline else ""):
-        _show_framed(panel.texts, "two")
-        heatmap, pairs = wide_columns(2, "compare-differences")
-        with heatmap:
-            show_figure(
-                difference_heatmap(first, second, panel.layout),
-                key="compare-difference",
-                numbers=lambda: similarity_table(first, rank_differences(first, second)),
-                name=f"rank difference {first.method} {second.method}",
-                height=480,
-                handlers=Handlers(choose_cell),
-                provenance=panel.provenance,
-            )
-        with pairs, hide_on_stage("compare-pairs"):
-            _list_pairs(panel)
+    write_headline(headline if headline != main_headline else "")
+    _show_framed(panel.texts, "two")
+    heatmap, pairs = wide_columns(2, "compare-differences")
+    with heatmap:
+        show_figure(
+            difference_heatmap(first, second, panel.layout),
+            key="compare-difference",
+            numbers=lambda: similarity_table(first, rank_differences(first, second)),
+            name=f"rank difference {first.method} {second.method}",
+            height=480,
+            handlers=Handlers(choose_cell),
+            provenance=panel.provenance,
+        )
+    with pairs, hide_on_stage("compare-pairs"):
+        _list_pairs(panel)
 
 
 def _list_pairs(panel: Panel) -> None:
@@ -350,11 +363,8 @@ def _list_pairs(panel: Panel) -> None:
         st.caption("No pair of texts was embedded by every method.")
         return
     listed = _sort_pairs(differences, [result.method for result in results])[:LISTED_PAIRS]
-    counted = f"The first {LISTED_PAIRS:,} of {n_pairs:,} pairs"
-    st.caption(
-        f"{counted if n_pairs > LISTED_PAIRS else many(n_pairs, 'pair')} of texts. Difference: of "
-        "their ranks, as a percentage of all ranks. Select a row to see its texts above."
-    )
+    if n_pairs > LISTED_PAIRS:
+        st.caption(f"The first {LISTED_PAIRS:,} of {n_pairs:,} pairs.")
     ranks = [f"{result.method}: rank" for result in results]
     table: dict[str, Any] = {"difference": 100 * differences.spread[listed]}
     ends = differences.first[listed], differences.second[listed]
@@ -468,21 +478,19 @@ def _show_products(panel: Panel) -> None:
     show_table(pd.DataFrame(rows), "compare-pair-table")
 
 
-def _show_neural_pairs(panel: Panel) -> None:
+def _show_neural_pairs(panel: Panel, _write: Write) -> None:
     """Show by each neural method which words of the two texts shaped their embeddings."""
     a, b = chosen_pair(panel.texts) or (0, 1)
-    names = short_labels([embedded.method for embedded in panel.comparison])
     for place, (spec, embedded) in enumerate(
         zip(panel.run.task.specs, panel.comparison, strict=True)
     ):
         vectors = embedded.vectors
-        if a == b or spec.method not in ("neural", "neural-1") or vectors is None:
+        if a == b or spec.method not in NEURAL or vectors is None:
             continue
         if not np.isfinite(vectors[[a, b]]).all():
             continue
         runs = SessionRuns(f"compare-pair-{place}")
         run = runs.start(FollowPair(spec, (panel.texts[a], panel.texts[b]), panel.run.task.models))
-        st.subheader(plain(f"How {names[place]} sees these two texts"), anchor=False)
         show_run_panel(
             runs,
             run,
@@ -500,7 +508,8 @@ def _show_words(
     if not words:
         st.caption("Word shares are shown here for short texts only; see Micro-tuning.")
         return
-    sides = zip(st.columns(2), pair, words, ("first", "second"), strict=True)
+    columns = wide_columns(2, f"compare-words-{place}")
+    sides = zip(columns, pair, words, ("first", "second"), strict=True)
     for column, text, (text_words, shares), side in sides:
         key = f"compare-words-{place}-{side}"
         with column, allow_swiping(f"{key}-wide", shares_width(text_words)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -29,10 +30,9 @@ from neuralviz.evaluation.data import (
     make_data,
 )
 from neuralviz.evaluation.measures import check_measures
-from neuralviz.evaluation.probing_tasks import TASKS, probing_task
+from neuralviz.evaluation.probing_tasks import TASKS, ProbingTask, probing_task
 from neuralviz.evaluation.results import (
     EMPTY_CELL,
-    EXPLAINED,
     EvaluationPlan,
     Measured,
     MeasureSettings,
@@ -49,7 +49,6 @@ from neuralviz.evaluation.rows import (
 from neuralviz.evaluation.yardsticks import (
     best_first,
     compute_leads,
-    explain_measures,
     rank_methods,
     worst_cases,
     yardsticks_of,
@@ -78,14 +77,18 @@ from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.importing import imported_specs, kept_specs
 from neuralviz.store.vectors import text_keys
 from neuralviz.store.writing import BYTE_ORDER_MARK
+from neuralviz.ui.address import accept_former, digest_of, remember_choice
 from neuralviz.ui.choices import (
     JOINED,
     MODEL_HELP,
+    Write,
     choose_one,
     choose_precision,
     corpus_store,
     may_load,
     offline_models,
+    pick_corpus,
+    show_views,
     trained_names,
 )
 from neuralviz.ui.corpus.opened import open_corpus
@@ -108,11 +111,20 @@ from neuralviz.ui.inputs import (
 )
 from neuralviz.ui.limits import effective_settings, row_limit
 from neuralviz.ui.pace import let_others_draw
-from neuralviz.ui.page import plain, result_view_id, show_error, show_on_stage, slide, wide_columns
+from neuralviz.ui.page import (
+    hide_on_stage,
+    plain,
+    result_view_id,
+    show_error,
+    show_on_stage,
+    slide,
+    wide_columns,
+)
 from neuralviz.ui.runs import SessionRuns, find_current_run, show_current_run
 from neuralviz.words import many
 
 KEY = "evaluation"
+PRECISION = f"{KEY}-precision"  # no two pages have a widget of the same key in the address
 MAX_K = 1000
 OWN_METHODS = "Methods"
 SAVED_EMBEDDINGS = "Saved embeddings"
@@ -126,7 +138,6 @@ _TABLE_COLUMNS = (
     "sentence1, sentence2 and score; text and group; text and label; or original, generated, "
     "varies, value, fixed1 and fixed2"
 )
-Write = Callable[[str], None]
 
 RUNS = SessionRuns(KEY)
 LONGEST_NAME = 100  # characters
@@ -137,17 +148,19 @@ UNKNOWN = (np.nan, np.nan)  # an interval
 
 
 def show() -> None:
+    accept_former({"precision": PRECISION})
     task, pressed = choose_evaluation()
     view = ""
     if task is None and pressed:
-        st.info("Choose data and at least one method first; what is missing is said above.")
+        st.info("Choose data and at least one method first.")
     if task is not None:
         if pressed:
             put_upload_in_address(KEY)
         view = corpus_view(task.corpus) if task.corpus else result_view_id(KEY)
         (data,) = task.plan.data
-        size = f"{many(len(data.texts), 'different text')}, {many(len(task.plan.rows), 'method')}."
-        st.caption(plain(" ".join([f"{data.name}: {data.describe()}.", *data.notes, size])))
+        is_example = st.session_state.get(f"{KEY}-source") == "Example"
+        if not is_example or isinstance(data, ProbingTask):  # an example has a line of its own
+            st.caption(plain(" ".join([f"{data.name}: {data.describe()}.", *data.notes])))
     recorded = next((run for run in _load_recorded_runs() if run.task == task), None)
     run = find_current_run(RUNS, task, view, pressed=pressed, recorded=recorded)
     if run is None:
@@ -180,10 +193,9 @@ def choose_evaluation() -> tuple[Evaluate | None, bool]:
             choice = None
             show_error(error)
     with right_column:
-        kept = choice.kept if choice is not None else ()
-        table = _choose_table(bool(kept))
+        table = _choose_table(choice)
         specs = _list_specs(table, choice)
-        names = _choose_methods(table, specs)
+        names = _choose_methods(table, specs, choice.corpus if choice is not None else "")
         row = st.container(horizontal=True)
         pressed = row.button("Evaluate", type="primary", icon=":material/play_arrow:")
         try:
@@ -212,11 +224,8 @@ def choose_evaluation() -> tuple[Evaluate | None, bool]:
 def _choose_data() -> DataChoice | None:
     """Ask for the data; None, with a message, while something is missing."""
     open_upload(KEY)
-    st.session_state.setdefault(f"{KEY}-source", "Example")
     sources = ["Example", "Upload", "Saved corpus", *([] if effective_settings().demo else ["Hub"])]
-    source = choose_one(
-        st.segmented_control, "Data set", sources, default=None, key=f"{KEY}-source"
-    )
+    source = choose_one(st.segmented_control, "Data set", sources, key=f"{KEY}-source")
     if source == "Saved corpus":
         return _choose_corpus()
     ask = {"Example": _choose_example, "Upload": choose_upload, "Hub": _choose_hub_data}[source]
@@ -260,20 +269,16 @@ def _choose_corpus() -> DataChoice | None:
         st.caption("No saved corpora yet. Add one on the **Corpus map** page.")
         return None
     row = st.container(horizontal=True)
-    chosen = row.selectbox(
-        "Corpus",
-        list(corpora),
-        format_func=lambda key: corpora[key].name if key in corpora else key,
-        key="evaluation-corpus",
-        bind="query-params",
-    )
-    corpus = corpora.get(chosen) or next(iter(corpora.values()))
+    corpus = pick_corpus(row.selectbox, corpora, "evaluation-corpus")
+    if corpus is None:
+        return None
     columns = list(open_corpus(corpus).label_names)
     if not columns:
         sentence = "has no column of labels. Evaluation needs to know which texts belong together."
         st.caption(plain(f"“{corpus.name}” {sentence}"))
         return None
-    column = row.selectbox("Label", columns, key=f"evaluation-label-of-{corpus.id}") or columns[0]
+    key = f"evaluation-label-of-{corpus.id}"
+    column = row.selectbox("Label", columns, key=key, bind="query-params") or columns[0]
     kind = choose_one(
         row.segmented_control,
         "Measured by",
@@ -373,31 +378,47 @@ def find_imported(data: DataSet) -> dict[str, EmbedderSpec]:
     return {label: spec for label, spec in imported.items() if spec in visible}
 
 
-def _choose_table(has_saved: bool) -> str:
+def _choose_table(choice: DataChoice | None) -> str:
+    """Ask for what is evaluated; for a saved corpus, its embeddings at first if it has any."""
+    options, key = [OWN_METHODS, *EXPERIMENTS], "experiment"
+    settings: dict[str, Any] = {"bind": "query-params"}
+    if choice is not None and choice.corpus:
+        options, key = [*[SAVED_EMBEDDINGS] * bool(choice.kept), *options], "experiment-of-corpus"
+        settings = {"persist_state": "session"}
+        if remember_choice(key, options[0]) not in options:
+            st.session_state[key] = OWN_METHODS
     return st.selectbox(
         "Evaluate",
-        [*[SAVED_EMBEDDINGS] * has_saved, OWN_METHODS, *EXPERIMENTS],
-        key="experiment-of-corpus" if has_saved else "experiment",
-        bind="query-params",
+        options,
+        key=key,
         help="Choose your own methods, or an experiment from the papers.",
+        **settings,
     )
 
 
-def _choose_methods(table: str, specs: Mapping[str, EmbedderSpec]) -> Sequence[str]:
+def _choose_methods(table: str, specs: Mapping[str, EmbedderSpec], corpus: str) -> Sequence[str]:
     """Ask for methods, or for embeddings of a corpus; empty for an experiment."""
     if table in EXPERIMENTS:
         st.caption(EXPERIMENTS[table].line)
         return ()
     if table == SAVED_EMBEDDINGS:
-        labels = list(specs)
-        return st.multiselect(
+        # labels depend on what else is saved: the address has digests
+        labels = {digest_of(spec.to_json()): label for label, spec in specs.items()}
+        key = f"embeddings-of-{corpus}"
+        chosen = remember_choice(key, list(labels))
+        if gone := [digest for digest in chosen if digest not in labels]:
+            st.warning(f"{many(len(gone), 'embedding')} of this link are not saved any more.")
+            st.session_state[key] = [digest for digest in chosen if digest in labels]
+        chosen = st.multiselect(
             "Embeddings",
-            labels,
-            default=labels,
-            key=f"kept-{'-'.join(labels)}",
+            list(labels),
+            format_func=labels.__getitem__,
+            key=key,
+            persist_state="session",
             label_visibility="collapsed",
             placeholder="Choose saved embeddings",
         )
+        return [labels[digest] for digest in chosen]
     encoders = [f"sentence-transformer@{name}" for name in trained_names("sentence-transformer")]
     return st.multiselect(
         "Methods",
@@ -415,7 +436,7 @@ def _choose_shared_options(table: str) -> tuple[Precision, str, str | None]:
     """Ask for precision, options and model of all methods; saved embeddings have theirs."""
     if table == SAVED_EMBEDDINGS:
         return "exact", "", None
-    precision = choose_precision("precision", "exact")
+    precision = choose_precision(PRECISION, "exact")
     options = st.text_input(
         "Options",
         key="options",
@@ -543,12 +564,10 @@ def _show_state(state: EvaluationState, live: bool) -> None:
     if has_figure:  # the stage shows the figures first
         _show_numbers(results)
     if live:
-        st.caption("Figures appear when all methods are finished.")
         return
     if results.finished(0):
         _offer_downloads(results)
     if shown is not None:
-        shown.show_worst()
         shown.show_views()
 
 
@@ -588,7 +607,7 @@ def _describe(results: Results) -> About:
 
 
 def _show_numbers(results: Results) -> None:
-    """Show the table of numbers with an explanation of its columns."""
+    """Show the table of numbers, and what is known of its rows."""
     table = results.table(0)
     details = DETAILS + ALSO_DETAILS * (results.data[0].kind == "pairs")
     is_detailed = any(head.endswith(details) for head in table.heads)
@@ -600,18 +619,15 @@ def _show_numbers(results: Results) -> None:
     style = f"<style>{TABLE_STYLE}</style>"
     show_html(style + table_html(table, visible_columns), f"{KEY}-numbers")
     if is_detailed:
-        st.toggle("Show all columns", key="all-numbers")
+        st.toggle("Show all columns", key="all-numbers", bind="query-params")
     for sentence in results.sentences(0):
         st.warning(plain(sentence))
     published = results.published_table(0)
     if published.lines:
-        st.caption("Published results on the same data, with the model used in the paper:")
+        st.caption("Published, with the paper's model:")
         show_html(table_html(published), f"{KEY}-published", title="Published results")
-    hidden = () if in_full else (EXPLAINED["uniformity"],)
-    explained = [line for line in explain_measures(results, 0) if line not in hidden]
-    if any(EMPTY_CELL in line for line in table.lines):
-        explained.append(f"{EMPTY_CELL}: undefined.")
-    st.caption(" ".join([*explained, f"Models: {plain(results.models())}."]))
+    undefined = f" {EMPTY_CELL}: undefined." * any(EMPTY_CELL in line for line in table.lines)
+    st.caption(f"Models: {plain(results.models())}.{undefined}")
 
 
 def _offer_downloads(results: Results) -> None:
@@ -693,30 +709,31 @@ class _Shown:
             if among is None or name in among
         }
         # other data or another measure select the best one again
-        key = f"{key}-{self.results.data[0].digest}-{self.yardstick.name}"
-        chosen = st.selectbox(label, list(measured_by_label), key=key)
+        key = f"{key}-{digest_of(self.results.data[0].digest)}-{self.yardstick.name}"
+        chosen = st.selectbox(label, list(measured_by_label), key=key, bind="query-params")
         return chosen, measured_by_label[chosen]
 
     # --- the worst cases -----------------------------------------------------------------------
 
-    def show_worst(self) -> None:
-        """Show the worst case of a method as a sentence, and its worst cases as a table."""
+    def _describe_worst(self) -> dict[str, str]:
+        """A sentence on the worst case of each method that has one, by label."""
         data, name = self.results.data[0], headlines.short_name(self.results, _name_method)
-        sentences = {
+        return {
             label: sentence
             for _, label, measured in self.results.finished(0)
             if (sentence := headlines.describe_worst(data, measured, name(label), quote))
         }
-        if not sentences:
-            return
-        with slide("evaluation-worst") as write_headline:
-            label, measured = self.pick_method("evaluation-worst-of", sentences, "Errors of")
-            write_headline(sentences[label])
-            kinds = list(worst_cases(data, measured).items())
-            for title, cases in kinds[:1]:
-                self._show_cases(title, cases, 0, label)
-        for place, (title, cases) in enumerate(kinds[1:], 1):  # they do not fit on the stage
-            self._show_cases(title, cases, place, label)
+
+    def _draw_worst(self, write_headline: Write) -> None:
+        """Show the worst case of a method as a sentence, and its worst cases as a table."""
+        sentences = self._describe_worst()
+        label, measured = self.pick_method("evaluation-worst-of", sentences, "Errors of")
+        write_headline(sentences[label])
+        kinds = list(worst_cases(self.results.data[0], measured).items())
+        for place, (title, cases) in enumerate(kinds):
+            place_on_page = hide_on_stage(f"evaluation-other-{place}") if place else nullcontext()
+            with place_on_page:  # on the stage, there is room for one
+                self._show_cases(title, cases, place, label)
 
     def _show_cases(self, title: str, cases: pd.DataFrame, place: int, label: str) -> None:
         st.markdown(f"**{title}**")
@@ -732,6 +749,7 @@ class _Shown:
         finished = [measured for _, _, measured in results.finished(0)]
         is_pairs = isinstance(results.data[0], ScoredData) and bool(finished)
         drawings: dict[str, tuple[bool, Callable[[Write], None]]] = {
+            "Errors": (bool(self._describe_worst()), self._draw_worst),
             "Pair by pair": (is_pairs, self._draw_pairs),
             "Similar and dissimilar": (
                 any(len(measured.same) and len(measured.diff) for measured in finished),
@@ -745,19 +763,9 @@ class _Shown:
             "Controlled paraphrases": (any(m.paraphrases for m in finished), self._draw_qualities),
         }
         views = {view: draw for view, (is_there, draw) in drawings.items() if is_there}
-        if not views:
-            return
-        st.subheader("More ways to look at it", anchor=False)
-        first = next(iter(views))
-        view = choose_one(
-            st.segmented_control,
-            "View",
-            list(views),
-            key=f"view-{results.data[0].kind}",  # the first view depends on the kind
-            label_visibility="collapsed",
-        )
-        with slide("evaluation-view") as write_headline:
-            views.get(view, views[first])(write_headline)
+        if views:
+            # the first view depends on the kind
+            show_views("evaluation", views, key=f"view-{results.data[0].kind}")
 
     def _draw_pairs(self, write_headline: Write) -> None:
         data = self.results.data[0]
@@ -769,7 +777,7 @@ class _Shown:
         table = pd.DataFrame(
             {"text1": firsts, "text2": seconds, "score": data.scores, "product": measured.products}
         )
-        title = f"Human score and cosine similarity by {escape(label)}"
+        title = f"{escape(label)}: human scores and cosine similarities"
         sentences = list(zip(firsts, seconds, strict=True))
         figure = scatter_figure(measured.products, data.scores, sentences, None, title)
         self.draw(figure, "pairs", table, height=520)
@@ -798,10 +806,6 @@ class _Shown:
                 key = f"evaluation-histogram-{row}"
                 name = f"products {results.rows[row].label}"
                 self.draw(figure, name, partial(tabulate, row), key=key)
-        st.caption(
-            "The less the two distributions overlap, the better the method separates similar "
-            "from dissimilar texts. At most 20,000 pairs of each kind are shown."
-        )
 
     def _draw_shared_errors(self, write_headline: Write) -> None:
         results, compared = self.results, self.results.compared[0]
@@ -812,11 +816,6 @@ class _Shown:
             frame.insert(0, "method", labels)
             with allow_swiping(f"evaluation-overlap-{name}-wide", 320 + 60 * len(labels)):
                 self.draw(figure, f"{name}-shared-errors", frame)
-        st.caption(
-            "The number of triplets or comparisons that both methods break, divided by the number "
-            "that the better of the two breaks (Eq. 3). Where it is low, combining the methods may "
-            "help. A cell is empty if one of the two makes no errors."
-        )
 
     def _draw_confusions(self, _write_headline: Write) -> None:
         drawings = list(plots.confusion_figures(self.results, 0))
@@ -827,7 +826,6 @@ class _Shown:
                 frame = pd.DataFrame(confusion.counts, columns=list(confusion.labels))
                 frame.insert(0, "own label", list(confusion.labels), allow_duplicates=True)
                 self.draw(figure, f"{measure}-confused-labels", frame)
-        st.caption("Each row shows which labels the texts of one label get, as shares of them.")
 
     def _draw_qualities(self, write_headline: Write) -> None:
         sentence = headlines.describe_followed_quality(
@@ -852,4 +850,3 @@ class _Shown:
             if self.results.rows[row].label == label:
                 with allow_swiping(f"evaluation-{kind}-wide", 320 * len(measured.paraphrases)):
                     self.draw(figure, f"paraphrases-{kind}", tabulate if kind == "tau-c" else None)
-        st.caption("One quality of similarity varies; the others are fixed at the values shown.")

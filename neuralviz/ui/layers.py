@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -16,7 +15,7 @@ import streamlit as st
 from neuralviz.errors import NeuralvizError, SettingsError, TextError
 from neuralviz.evaluation.best_layer import BEST_OF_ALL, MeasuredPooling
 from neuralviz.headlines import layers as headlines
-from neuralviz.headlines.micro_tuning import describe_settings, describe_warnings, warn_of_foreign
+from neuralviz.headlines.micro_tuning import describe_settings, describe_warnings, warn_of_unread
 from neuralviz.jobs import Run
 from neuralviz.jobs.layers import FollowedText, FollowText, FollowWords, MeasureLayers
 from neuralviz.jobs.micro_tuning import TuneBlocks
@@ -51,11 +50,12 @@ from neuralviz.plots.theme import GREEN, shorten
 from neuralviz.reading.pairs import read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
+from neuralviz.ui.address import remember_number, write
 from neuralviz.ui.choices import (
     REMEMBERED,
+    choose_masked_model,
     choose_one,
     choose_text_model,
-    chosen_model_id,
     load_model_or_none,
     may_load,
 )
@@ -70,6 +70,7 @@ from neuralviz.ui.figures import (
 )
 from neuralviz.ui.inputs import (
     ALL_EXAMPLES,
+    VIEW,
     ask_text_fields,
     ask_texts,
     choose_pairs,
@@ -77,7 +78,17 @@ from neuralviz.ui.inputs import (
     put_upload_in_address,
 )
 from neuralviz.ui.micro_tuning import ask_epochs_and_rate, check_choices, find_layers
-from neuralviz.ui.page import USER_SOURCES, dim_old_results, plain, show_error, slide, wide_columns
+from neuralviz.ui.page import (
+    USER_SOURCES,
+    dim_old_results,
+    is_tour_at,
+    plain,
+    show_error,
+    show_only_on_stage,
+    slide,
+    stage_step,
+    wide_columns,
+)
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.words import many, name_texts, number
 
@@ -89,16 +100,48 @@ Draw = Callable[..., object]
 
 
 def show() -> None:
+    st.session_state.setdefault("layers-view", next(iter(VIEWS)))
     view = choose_one(
         st.segmented_control,
         "View",
         list(VIEWS),
         key="layers-view",
-        on_change=lambda: st.query_params.pop("view", None),  # each view has its own texts
+        default=None,
+        on_change=_forget_texts,
         persist_state="session",
         label_visibility="collapsed",
     )
+    if not is_tour_at("Layer dynamics"):
+        _lead_through_views(view)
     VIEWS[view]()
+
+
+def _lead_through_views(view: str) -> None:
+    """Buttons that the stage presses at the ends of a view."""
+    views = list(VIEWS)
+    place = views.index(view)
+    key = stage_step(place + 1, len(views))
+    with show_only_on_stage("views"), st.container(key=key, horizontal=True):
+        for label, moved in (("Back", -1), ("Next", 1)):
+            other = views[(place + moved) % len(views)]
+            is_last = not 0 <= place + moved < len(views)
+            st.button(
+                label,
+                key=f"stage-{label.lower()}",
+                on_click=_open_view,
+                args=(other,),
+                disabled=is_last,
+            )
+
+
+def _open_view(view: str) -> None:
+    st.session_state["layers-view"] = view
+    _forget_texts()
+
+
+def _forget_texts() -> None:
+    """Take the last view's texts out of the address: each view has its own."""
+    write({VIEW: ""})
 
 
 # --- a text: how its tokens change from layer to layer, and SBERT-WK's weights --------------------
@@ -230,21 +273,21 @@ def _show_turns(result: FollowedText | None, live: bool) -> None:
     with dim_old_results(TEXT_KEY, latest.result is not result), slide(TEXT_KEY, headline):
         _show_importance(states, weights, provenance)
         if words:
-            cosines = np.array([word.turns for word in words])
-            axes = {"word": [word.word for word in words], "layer": range(1, cosines.shape[1] + 1)}
-            importance = np.repeat([word.importance for word in words], cosines.shape[1])
+            turns = np.array([word.turns for word in words])
+            axes = {"word": [word.word for word in words], "layer": range(1, turns.shape[1] + 1)}
+            importance = np.repeat([word.importance for word in words], turns.shape[1])
             n_named = min(headlines.NAMED, max(1, len(words) - 1))
             show_figure(
                 plots.turns_figure(words, n_named, int(weights.layers[0])),
-                "cosine-of-words-by-layer",
-                lambda: list_cells(axes, importance=importance, cosine=cosines),
+                "turns-of-words-by-layer",
+                lambda: list_cells(axes, importance=importance, turn=turns),
                 provenance,
                 height=330,
             )
         st.caption(
-            "Each point is the cosine between a word's vectors before and after a layer: where a "
-            "line drops, the layer turns the vector. The lines in colour are the most important "
-            "words and the least important one."
+            "Each point is 1 minus the cosine of a word's vectors before and after a layer: the "
+            "higher, the further the layer turns the word. In colour: the most important words and "
+            "the least important one."
         )
 
 
@@ -289,11 +332,14 @@ def _show_maps(states: TokenStates, draw: Draw) -> None:
     st.subheader("How the vectors change direction", anchor=False)
     names = {MEAN: f"Mean over {many(states.n_counted, 'token')}"}
     names |= {i: f"{i}. {shorten(token, 40)}" for i, token in enumerate(states.tokens)}
+    key = f"{TEXT_KEY}-token"
+    remember_number(key, range(MEAN, len(states.tokens)), MEAN, states.tokens)
     token = st.selectbox(
         "Token",
         list(names),
         format_func=names.__getitem__,
-        key=f"{TEXT_KEY}-token-{zlib.crc32(' '.join(states.tokens).encode())}",  # of this text
+        key=key,
+        persist_state="session",
         width=360,
         help="The mean includes the text's tokens and [CLS], as in SBERT-WK.",
     )
@@ -374,12 +420,14 @@ def _show_corpus() -> None:
     result: WordVariances | None = run.result if run.is_over else None
     least = None
     if result is not None:
+        key, most = f"{CORPUS_KEY}-least", int(result.occurrences.max(initial=1))
+        remember_number(key, range(1, most + 1), result.default_min_count(), run.task)
         least = inputs.number_input(
             "Minimum number of occurrences",
             1,
-            int(result.occurrences.max(initial=1)),
-            result.default_min_count(),
-            key=f"{CORPUS_KEY}-least-{run.id}",
+            most,
+            key=key,
+            persist_state="session",
             help=(
                 "The variance of a rare word depends more on its few sentences than on the "
                 "word itself. The paper uses words that occur more than 50 times."
@@ -416,7 +464,7 @@ def _show_extremes(least: int | None, result: WordVariances | None, live: bool) 
     if result is None:
         return
     if result.foreign:
-        st.warning(plain(warn_of_foreign(name_texts(result.foreign))))
+        st.warning(plain(warn_of_unread(name_texts(result.foreign), result.model_id)))
     least = least or result.default_min_count()
     try:
         words = result.rank(least)
@@ -599,9 +647,11 @@ def _show_scatter(result: LayerPairs, coefficient: str, draw: Draw) -> None:
             format_func=POOLING_NAMES.__getitem__,
             key="layers-pairs-pooling",
             width=300,
+            **REMEMBERED,
         )
         layer_key = f"layers-pairs-layer-of-{last}"
-        layer = st.selectbox("Layer", range(last + 1), index=last, key=layer_key, width=140)
+        layers = range(last + 1)
+        layer = st.selectbox("Layer", layers, last, key=layer_key, width=140, **REMEMBERED)
     pairs, measured = result.pairs, result.by_layer[pooling][layer]
     table = pd.DataFrame(
         {
@@ -638,9 +688,9 @@ MEASURES = {"per value": "Root mean square change", "norm": "Norm of the delta"}
 
 def _show_blocks() -> None:
     inputs, output = wide_columns([2, 3], BLOCKS_KEY)
-    model_id = chosen_model_id()
     run: Run[RunRecord] | None = None
     with inputs:
+        model_id = choose_masked_model()
         text = ask_text()
         choice = find_layers(model_id)
         if choice is not None:
@@ -667,8 +717,10 @@ def _show_blocks() -> None:
         if run.is_over and run.result.epochs_reached:
             epoch = n_epochs = run.result.epochs_reached
             if n_epochs > 1:
-                key = f"{BLOCKS_KEY}-epoch-{run.id}"
-                epoch = st.slider("Epoch shown in the heatmap", 1, n_epochs, n_epochs, key=key)
+                key, numbers = f"{BLOCKS_KEY}-epoch", range(1, n_epochs + 1)
+                remember_number(key, numbers, n_epochs, run.task)
+                label = "Epoch shown in the heatmap"
+                epoch = st.slider(label, 1, n_epochs, key=key, persist_state="session")
             _show_loss(run.result)
     with output, dim_old_results(BLOCKS_KEY, is_old):
         draw = partial(_show_marks, run, measure, epoch)
@@ -702,16 +754,16 @@ def _ask_run(model_id: str, text: str, layers: Sequence[Layer]) -> Run[RunRecord
 
 def _choose_kinds(layers: Sequence[Layer]) -> list[str]:
     kinds = kinds_of_blocks(layers)
-    key = "layers-kinds"
-    selected = st.session_state.get(key)
-    if selected is None or not set(selected) <= set(kinds):  # another model may have other kinds
-        st.session_state[key] = [kind for kind in kinds if not is_noise(kind)]
+    key, first = "layers-kinds", [kind for kind in kinds if not is_noise(kind)]
+    if not set(st.session_state.get(key, first)) <= set(kinds):  # another model may have others
+        st.session_state[key] = first
     return st.multiselect(
         "Kinds of layers to tune in every block",
         kinds,
+        first,
         format_func=kind_in_words,
         key=key,
-        persist_state="session",
+        **REMEMBERED,
         help=(
             "The key bias of attention is off by default. It cannot change the model's "
             "output, so its gradient is rounding noise, which AdamW scales up to full steps."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -17,7 +16,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from neuralviz.embedders import embedder_spec
-from neuralviz.errors import NeuralvizError, SettingsError
+from neuralviz.errors import NeuralvizError, SettingsError, TextError
 from neuralviz.evaluation.similarity import similarity
 from neuralviz.files import COMMON_VIEW
 from neuralviz.headlines import micro_tuning as headlines
@@ -26,12 +25,12 @@ from neuralviz.jobs.comparing import Compare
 from neuralviz.jobs.micro_tuning import FillBlanks, TuneTexts
 from neuralviz.micro_tuning.blanks import (
     MAX_SCALE,
-    FilledBlank,
     describe_blanks,
     describe_deltas,
     sentence_with_blank,
 )
-from neuralviz.micro_tuning.events import RUN_FORMAT, RunRecord
+from neuralviz.micro_tuning.duration import estimate_seconds
+from neuralviz.micro_tuning.events import RUN_FORMAT, FilledBlank, RunRecord
 from neuralviz.micro_tuning.settings import (
     DEFAULT_BLUEPRINTS,
     DEFAULT_TOLERANCE,
@@ -42,7 +41,8 @@ from neuralviz.micro_tuning.settings import (
     is_fast,
     parse_blueprints,
 )
-from neuralviz.models import BUNDLED, bundled
+from neuralviz.models import BUNDLED, bundled, tokenize
+from neuralviz.models.bundled import text_reader
 from neuralviz.models.language_model import Layer, head_layers, last_block_layers, list_layers
 from neuralviz.models.shared import ModelRef, find_held, shared_model
 from neuralviz.paths import app_folder, sample_data
@@ -51,6 +51,7 @@ from neuralviz.plots.compare import Layout, similarity_heatmap, text_names
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.ui import compare
+from neuralviz.ui.address import RUN, digest_of, is_lost, mark_lost, remember_number, write
 from neuralviz.ui.choices import (
     REMEMBERED,
     choose_one,
@@ -65,15 +66,20 @@ from neuralviz.ui.figures import (
     show_figure,
     show_table,
 )
-from neuralviz.ui.inputs import ALL_EXAMPLES, View, ask_texts, put_texts_in_address, save_view
+from neuralviz.ui.inputs import (
+    ALL_EXAMPLES,
+    View,
+    ask_texts,
+    put_texts_in_address,
+    remember_texts,
+    save_view,
+)
 from neuralviz.ui.limits import character_limit, is_served
 from neuralviz.ui.pace import let_others_draw, pause
 from neuralviz.ui.page import (
-    RUN,
     USER_SOURCES,
     dim_old_results,
     is_tour_at,
-    one_history_entry,
     plain,
     result_view_id,
     show_error,
@@ -83,22 +89,20 @@ from neuralviz.ui.page import (
     slide,
 )
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
-from neuralviz.words import many, number, why_above_100
+from neuralviz.words import about_seconds, many, number, why_above_100
 
 KEY = "micro-tuning"
 RUNS = SessionRuns(KEY, kept=8, stops_former=False)
-HEIGHT = 390  # px
+HEIGHT = 300  # px: leaves room for the blank below, on the first screen
 SETTINGS_LENGTH = 300  # characters of the line below a run's figures
 STAGE_LETTERS = 90  # of the chosen text, on one line of the stage
 SHOWN_RUNS, NEWEST = "shown-runs", "micro-tuning-newest"  # session state
 EARLIER = "earlier"  # query parameter: the settings of an earlier run, where they differ
 RECORDED = "recorded"
-LETTERS_PER_TOKEN = 4.5
-TOKENS_PER_MINUTE = 240_000  # masked: two cores, the bundled model's head, exact
-FAST_EPOCH = 0.15  # duration relative to an exact epoch, after the first
+LONG_TEXT = 5000  # characters, from which on the duration is said
 SHOWN_PRODUCTS = 100
 BLANKS = SessionRuns("try-delta")
-PREDICT_KEY = "try-delta-asked"
+SENTENCE = "sentence"  # session state and address: the sentence with a blank
 PATIENCE = 0.6  # seconds: enough to fill most sentences
 NO_OTHER = -1
 EXAMPLES: Mapping[str, Sequence[str]] = ALL_EXAMPLES["micro-tuning"]
@@ -147,30 +151,35 @@ def _ask_run(model_id: str, texts: Sequence[str]) -> TuningSettings | None:
         st.info("Micro-tuning needs a text. Paste one, or choose an example.")
     if settings is None or not texts:
         return settings
-    _announce_duration(texts, settings)
+    _announce_duration(model_id, layers, texts, settings)
     task = TuneTexts(ModelRef.from_id(model_id), tuple(texts), settings)
     if pressed:
-        with one_history_entry():
-            if st.session_state[f"{KEY}-source"] in USER_SOURCES:
-                put_texts_in_address(KEY, texts)
-            RUNS.start(task, again=True, view=result_view_id(KEY))
+        if st.session_state[f"{KEY}-source"] in USER_SOURCES:
+            put_texts_in_address(KEY, texts)
+        RUNS.start(task, again=True, view=result_view_id(KEY))
     is_example = model_id == BUNDLED and st.session_state[f"{KEY}-source"] == "Example"
     if not _restore(task) and is_example and is_tour_at("Micro-tuning"):  # without a press
         RUNS.start(task, again=True, view=COMMON_VIEW)
     return settings
 
 
-def _announce_duration(texts: Sequence[str], settings: TuningSettings) -> None:
-    """Say how long a run takes if it takes minutes, from the length of its texts."""
-    # a period of k + m shifts masks every token m times
-    masked = sum(blueprint.mask for blueprint in settings.blueprints)
-    tokens = sum(map(len, texts)) / LETTERS_PER_TOKEN * (1 if settings.predict_unmasked else masked)
-    epochs = 1 + (settings.epochs - 1) * (FAST_EPOCH if settings.is_fast else 1)
-    minutes = tokens * epochs / TOKENS_PER_MINUTE
-    if minutes > 1:
+def _announce_duration(
+    model_id: str,
+    layers: tuple[tuple[Layer, ...], int],
+    texts: Sequence[str],
+    settings: TuningSettings,
+) -> None:
+    """Say how long a run on long or many texts takes on this machine."""
+    held = find_held("masked", model_id)
+    has_gpu = held is not None and held.device.type != "cpu"
+    if sum(map(len, texts)) < LONG_TEXT or has_gpu:
+        return
+    reader = text_reader() if model_id == BUNDLED else shared_model(model_id)
+    with suppress(TextError):  # of which the run tells
+        seconds = estimate_seconds(tokenize(reader, texts), settings, *layers)
         st.info(
-            f"About {many(math.ceil(minutes), 'minute')} on two cores with the bundled model. "
-            "You can stop at any time and keep what there is.",
+            f"This takes {about_seconds(seconds)} on this machine. You can stop at any time and "
+            "keep what there is.",
             icon=":material/schedule:",
         )
 
@@ -182,22 +191,26 @@ def _restore(task: TuneTexts) -> bool:
     is_recorded = not RUNS.list_runs() and not _describe_difference(recorded_run(), *requested)
     if is_recorded and RUN not in st.query_params:
         return True
-    if RUNS.recall(task, result_view_id(KEY)) is not None:
-        return True
-    RUNS.mention_unknown_run()
-    return is_recorded
+    run = RUNS.recall(task, result_view_id(KEY))
+    RUNS.name_in_address(run)
+    return run is not None or is_recorded
 
 
 def _restore_earlier(task: TuneTexts) -> None:
     """Make the run that the address names beside that of ``task`` the last one."""
-    if not (written := st.query_params.get(EARLIER)):
-        return
+    written = st.query_params.get(EARLIER)
+    if written and not _recall_earlier(task, written):
+        write({EARLIER: ""})
+        mark_lost(EARLIER)
+    if is_lost(EARLIER):
+        st.warning("The earlier run in this link is not saved here any more.")
+
+
+def _recall_earlier(task: TuneTexts, written: str) -> bool:
     with suppress(ValueError, LookupError, TypeError, AttributeError):  # of another page
         earlier = replace(task, settings=_read_changes(written, task.settings))
-        if RUNS.find(earlier) or RUNS.recall(earlier, result_view_id(KEY)):
-            return
-    del st.query_params[EARLIER]
-    st.toast("The earlier run in this link is not saved here. Showing the newer one alone.")
+        return bool(RUNS.find(earlier) or RUNS.recall(earlier, result_view_id(KEY)))
+    return False
 
 
 def _read_changes(written: str, settings: TuningSettings) -> TuningSettings:
@@ -377,9 +390,9 @@ def _choose_runs() -> list[tuple[Run[RunRecord], Run[RunRecord] | None]]:
         if earlier.view:
             before, values = asdict(earlier.result.settings), asdict(run.result.settings)
             changes = {k: v for k, v in before.items() if v != values[k]}
-            st.query_params[EARLIER] = json.dumps(changes)
+            write({EARLIER: json.dumps(changes)})
         return [(run, earlier)]
-    st.query_params.pop(EARLIER, None)
+    write({EARLIER: ""})
     return [(run, None) for run in chosen or runs[-1:]]
 
 
@@ -411,14 +424,8 @@ def recorded_run() -> RunRecord:
 
 def _show_recorded(text: int) -> None:
     """Show the recorded run to visitors who have not started one."""
-    record = recorded_run()
-    values = sum(len(last[0]) for last in record.last)
-    st.caption(
-        f"**Recorded run.** The model was trained on each text alone. What changed in its "
-        f"weights, {values:,} numbers, is the text's neural embedding. Press **Tune** to see it "
-        "live."
-    )
-    _show_record(record, RECORDED, text)
+    st.caption("**Recorded run.** Press **Tune** to see it live.")
+    _show_record(recorded_run(), RECORDED, text)
 
 
 def _show_finished(runs: Sequence[Run[RunRecord]], picked: Sequence[int]) -> None:
@@ -429,11 +436,12 @@ def _show_finished(runs: Sequence[Run[RunRecord]], picked: Sequence[int]) -> Non
         if run.is_over
     ]
     if not runs:
-        _let_the_browser_draw()
         record = recorded_run()
         finished = [(record, ModelRef.from_id(record.model_id), RECORDED, picked[0])]
     if finished:
         try_deltas(*finished[-1])
+        if not runs:
+            _let_the_browser_draw()
         for column, (record, _, key, text) in zip(st.columns(len(finished)), finished, strict=True):
             with column:
                 show_results(record, key, text)
@@ -459,11 +467,12 @@ def _show_run(run: Run[RunRecord], earlier: Run[RunRecord] | None, text: int) ->
         show_run_panel(RUNS, earlier, lambda *_: None)
 
     def draw(record: RunRecord, _live: bool) -> None:
-        if record.started_texts:
+        if record.started_texts or record.parts:
             _show_record(record, f"run-{run.id}", text, run.number, earlier)
 
     show_run_panel(RUNS, run, draw)
-    st.caption(plain(shorten(plots.describe_run(run.result).line, SETTINGS_LENGTH)))
+    settings = {"model": run.task.model.id, **headlines.describe_settings(run.task.settings)}
+    st.caption(plain(shorten(About(settings=settings).line, SETTINGS_LENGTH)))
 
 
 def _show_record(
@@ -491,6 +500,8 @@ def _show_record(
         with slide(f"{key}-norms"):
             _draw(figure, record, text, f"{key}-norm", "delta norm")
         _show_neurons(record, key, text)
+        if text in record.reports:
+            _show_predictions(record, key, text)
 
 
 def _draw(
@@ -518,24 +529,25 @@ def pick_text(record: RunRecord) -> int:
     """Ask for a text of a run; other runs on the same texts keep the choice."""
     if len(record.texts) == 1:
         return 0
+    key = f"look-at-{digest_of(repr(record.texts))}"  # runs side by side have texts of their own
+    remember_number(key, range(len(record.texts)), 0, record.texts)
     return st.selectbox(
         "Look at text",
         range(len(record.texts)),
         format_func=lambda i: f"{i + 1}. {shorten(record.texts[i], 60)}",
-        key=f"look-at-{hash(record.texts)}",
+        key=key,
         persist_state="session",
     )
 
 
 def show_results(record: RunRecord, key: str, text: int) -> None:
-    """Show a finished text: word shares, predictions, cosine similarities, downloads."""
+    """Show a text of a run that is over: word shares, cosine similarities, downloads."""
     if not record.started_texts:
         return
     if text in record.reports:
         _show_shares(record, key, text)
-        _show_predictions(record, key, text)
     else:
-        st.caption("Word shares and predictions appear only when micro-tuning is finished.")
+        st.caption("Which words changed the weights is known only of a finished run.")
     if text in record.started_texts and len(record.texts_like(text)) > 1:
         _show_products(record, key, text)
     if len(record.texts) > 1 and record.settings.epochs > 1:
@@ -734,39 +746,44 @@ def list_one_step_methods(record: RunRecord) -> list[tuple[str, dict[str, str]]]
 
 def try_deltas(record: RunRecord, model: ModelRef, key: str, text: int) -> None:
     """A sentence with blanks, filled by the run's model before and after tuning on a text."""
-    # the model is loaded when somebody asks for it; on the tour, the bundled one by itself
     if text not in record.started_texts:
         return
-    is_asked = any(st.session_state.get(name, False) for name in (PREDICT_KEY, f"{key}-predict"))
-    is_automatic = is_tour_at("Micro-tuning") and record.model_id == BUNDLED
-    is_answered = is_asked or is_automatic or find_held("masked", record.model_id) is not None
+    report = record.reports.get(text)
+    first = sentence_with_blank(record.texts[text], report)
+    remember_texts(SENTENCE, {SENTENCE: first}, (record.texts, text))
+    # a finished run has the answer for the sentence that comes with it; for others the model is
+    # loaded, the bundled one unasked
+    is_asked = st.session_state.get(f"{key}-predict", False) or model.id == BUNDLED
+    is_first = st.session_state[SENTENCE] == first
+    blank = report.blank if report is not None and is_first else None
+    is_answered = blank or is_asked or find_held("masked", record.model_id) is not None
     with slide(f"{key}-try") if is_answered else st.container():  # an empty slide shows nothing
         st.subheader("What does it know now?", anchor=False)
         with show_on_stage("try"), st.container(horizontal=True, vertical_alignment="bottom"):
             sentence = st.text_input(
                 "A sentence with a blank: ___",
-                sentence_with_blank(record.texts[text], record.reports.get(text)),
                 max_chars=character_limit(),
-                key=f"sentence-{hash(record.texts)}-{text}",
+                key=SENTENCE,
                 persist_state="session",
                 help="Any sentence, also one that is not in the text. Write ___ for each blank.",
             )
             pressed = st.button("Predict", icon=":material/psychology:", key=f"{key}-predict")
+        with show_only_on_stage(f"sentence-{key}"):
+            st.text(sentence)
+        answer = st.container()
         scaled = _ask_scales(record, text)
-        st.session_state[PREDICT_KEY] = is_asked
-        if not is_answered:
-            st.caption("Press **Predict** to see what the model puts into the blank.")
-            return
         deltas = tuple(record.text_delta(source) for _, source in scaled)
         task = FillBlanks(model, sentence or "", key, tuple(scaled), deltas)
-        run = BLANKS.start(task, again=pressed)
-        show_run_panel(
-            BLANKS,
-            run,
-            partial(_draw_blanks, record, key, sentence or "", scaled),
-            sentences=RunSentences(start="Reading the sentence …", done=""),
-            patience=PATIENCE,
-        )
+        draw = partial(_draw_blanks, record, key, sentence or "", scaled)
+        sentences = RunSentences(start="Reading the sentence …", done="")
+        with answer:
+            if blank and scaled == [(1.0, text)]:
+                draw((blank,), False)
+            elif is_answered or BLANKS.find(task) is not None:
+                run = BLANKS.start(task, again=pressed)
+                show_run_panel(BLANKS, run, draw, sentences=sentences, patience=PATIENCE)
+            else:
+                st.caption("Press **Predict** to see what the model puts into the blank.")
 
 
 def _ask_scales(record: RunRecord, text: int) -> list[tuple[float, int]]:
@@ -785,11 +802,14 @@ def _ask_scales(record: RunRecord, text: int) -> list[tuple[float, int]]:
         i: f"{i + 1}. {shorten(record.texts[i], 40)}" for i in record.started_texts if i != text
     }
     if len(names) > 1:
+        key, numbers = "other-delta", range(NO_OTHER, len(record.texts))
+        if remember_number(key, numbers, NO_OTHER, (record.texts, text)) not in names:
+            st.session_state[key] = NO_OTHER
         second = middle.selectbox(
             "Add the delta of",
             list(names),
             format_func=names.__getitem__,
-            key=f"other-delta-{hash(record.texts)}-{text}",
+            key=key,
             persist_state="session",
         )
         if second != NO_OTHER:

@@ -7,6 +7,7 @@ import streamlit as st
 from neuralviz import ui
 from neuralviz.paths import app_folder
 from neuralviz.ui import figures  # noqa: F401  registers its files before other threads start
+from neuralviz.ui.address import begin_visit
 from neuralviz.ui.choices import load_bundled, show_model_sidebar
 from neuralviz.ui.limits import is_served
 from neuralviz.ui.pace import WARMING, import_pages_soon, open_large_map, slot
@@ -14,6 +15,8 @@ from neuralviz.ui.page import send_before_leaving, show_stage_switch
 
 ASSETS = Path(ui.__file__).with_name("assets")
 PAGES, FIRST = app_folder() / "pages", "micro_tuning"
+# pages that ask for models themselves
+OWN_MODELS = ("Training", "Frozen features", "Evaluation", "Layer dynamics")
 SIDEBAR = 240  # px: leaves two maps side by side 570 each on a laptop
 
 st.set_page_config(
@@ -40,8 +43,10 @@ page = st.navigation(
         )
     ]
 )
+begin_visit(page)
 show_stage_switch()
-show_model_sidebar()
+if getattr(page, "title", "") not in OWN_MODELS:  # without a server, a page has no title
+    show_model_sidebar()
 send_before_leaving()
 if is_served():
     import_pages_soon()

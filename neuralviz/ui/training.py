@@ -32,7 +32,6 @@ from neuralviz.models.shared import (
 from neuralviz.paths import app_folder
 from neuralviz.plots import training as plots
 from neuralviz.plots.report import About
-from neuralviz.plots.theme import shorten
 from neuralviz.store.corpora import Corpus, CorpusStore, add_once
 from neuralviz.training.record import (
     CURVES,
@@ -57,6 +56,7 @@ from neuralviz.training.settings import (
     TrainingSettings,
     steps_of_epoch,
 )
+from neuralviz.ui.address import remember_number
 from neuralviz.ui.choices import choose_one, corpus_store, pick_corpus, save_by_name
 from neuralviz.ui.figures import show_figure, show_table
 from neuralviz.ui.limits import effective_settings
@@ -69,9 +69,7 @@ Lessons = tuple[Lesson, ...]
 RUNS = SessionRuns("training")
 TABLES = SessionRuns("training-table")
 HEIGHT = 310  # px, of the figures on the first screen
-N_VISIBLE = 3  # texts whose neighbours changed most
-N_UNFOLDED = 12  # further ones, in the expander
-MAX_LENGTH = 72  # characters
+N_LISTED = 15  # texts whose neighbours changed most
 FOLDER = "training-folder"
 FILL = "Fill the table"
 MOST_SEEDS = 10
@@ -85,10 +83,10 @@ _NUMBERS = {  # of `TrainingSettings`, and what they are called
     "epochs": "Epochs",
     "batch_size": "Batch size",
     "seed": "Seed",
-    "shortest": "Shortest sentence, characters",
-    "longest": "Longest sentence, characters",
-    "sentences": "Sentences of a chunk",
-    "frozen_blocks": "Frozen blocks from below",
+    "shortest": "Shortest sentence (characters)",
+    "longest": "Longest sentence (characters)",
+    "sentences": "Sentences per chunk",
+    "frozen_blocks": "Frozen blocks, from below",
 }
 
 
@@ -107,13 +105,11 @@ def show() -> None:
     task, pressed = choose_training(corpora)
     recorded = _load_recorded_run(corpora[0].id) if corpora[0].name == jobs.TEXTBOOKS else None
     view = corpus_view(task.corpus) if task is not None else ""
-    run = find_current_run(
-        RUNS, task, view, pressed=pressed, recorded=recorded, mentions_unknown=False
-    )
+    run = find_current_run(RUNS, task, view, pressed=pressed, recorded=recorded, owns_address=False)
     if run is None:
-        st.info("Press **Train**. The first step is drawn after a few seconds.")
+        st.info("Press **Train**.")
     else:
-        saved = "“Run again” goes on from what was saved." if any(run.task.kept_steps()) else ""
+        saved = "“Run again” resumes." if any(run.task.kept_steps()) else ""
         start = "Loading the encoder and making the first pairs …"
         sentences = RunSentences(start, saved, stopped=saved)
         draw = partial(_show_training, run, is_recorded=run is recorded)
@@ -123,7 +119,7 @@ def show() -> None:
             names = {corpus.id: corpus.name for corpus in corpora}
             _show_experiments(task, names[task.corpus])
         if not TABLES.list_runs():
-            RUNS.mention_unknown_run()
+            RUNS.name_in_address(RUNS.find(task))
 
 
 @st.cache_resource(max_entries=1, show_spinner=False)
@@ -176,7 +172,8 @@ def _show_lessons(
             numbers = partial(_tabulate_accuracies, lessons)
             with right_column:
                 draw(make(lessons, label), "accuracy", numbers, key=f"{key}-accuracy")
-            st.caption(plain(measured[0].measured))
+            if measured[0].is_sampled:
+                st.caption(plain(measured[0].measured))
     looked_at = [lesson for lesson in measured if len(lesson.accuracy) > 1]
     if not (has_layers and looked_at):
         return
@@ -225,12 +222,14 @@ def _show_moves(run: Run[Lessons], lessons: Lessons, provenance: About) -> None:
             kind = _choose_kind("Pairs on the map", list(mapped), "training-map-of")
             lesson = mapped[kind]
             steps = [snapshot.step for snapshot in lesson.snapshots]
+            key, places = f"training-snapshot-{kind}", range(len(steps))
+            remember_number(key, places, len(steps) - 1, run.task.cache_key())
             snapshot = st.select_slider(
-                "After step", list(range(len(steps))), value=len(steps) - 1,
+                "After step", list(places),
                 format_func=lambda place: f"{steps[place]:,}" if steps[place] else "before",
-                key=f"training-snapshot-{run.id}-{kind}",
+                key=key, persist_state="session",
             )  # fmt: skip
-        changed = new_neighbours(lesson, N_VISIBLE + N_UNFOLDED)
+        changed = new_neighbours(lesson, N_LISTED)
         write_headline(headlines.describe_moves(lesson, changed))
         left_column, right_column = wide_columns([2, 1], "training-moves-seen")
         maps = np.asarray(lesson.maps)
@@ -245,10 +244,7 @@ def _show_moves(run: Run[Lessons], lessons: Lessons, provenance: About) -> None:
                 height=520,
             )
         with right_column, hide_on_stage("training-changed"):
-            _list_changes(changed[:N_VISIBLE], texts)
-            if changed[N_VISIBLE:]:
-                with st.expander(f"{len(changed[N_VISIBLE:])} more texts"):
-                    _list_changes(changed[N_VISIBLE:], texts)
+            _list_changes(changed, texts)
 
 
 def _choose_kind(label: str, kinds: Sequence[PairKind], key: str) -> PairKind:
@@ -259,11 +255,9 @@ def _choose_kind(label: str, kinds: Sequence[PairKind], key: str) -> PairKind:
 
 def _list_changes(changed: Sequence[NewNeighbours], texts: Sequence[str]) -> None:
     """List the nearest neighbour of some texts before and after the training."""
-    for change in changed:
-        text, before, after = (
-            plain(shorten(texts[i], MAX_LENGTH)) for i in (change.text, change.before, change.after)
-        )
-        st.markdown(f"**{text}**  \nBefore, the nearest was: {before}  \nNow: {after}")
+    rows = [[texts[i] for i in (change.text, change.before, change.after)] for change in changed]
+    frame = pd.DataFrame(rows, columns=["text", "nearest before", "nearest after"])
+    show_table(frame, "training-changed", title="Texts with new neighbours", height=520)
 
 
 @st.cache_data(max_entries=4, show_spinner=False, hash_funcs={TrainOnCorpus: repr})
@@ -303,13 +297,13 @@ def _offer_to_save(task: TrainOnCorpus, lessons: Lessons) -> None:
     kept = task.kept_steps()
     numbers = {lesson.settings.pairs: n for n, lesson in enumerate(lessons) if kept[n]}
     if not numbers:
-        st.caption("The weights of this training are not saved, so there is no encoder to keep.")
+        st.caption("The weights of this training are not saved, so its encoder cannot be kept.")
         return
     st.subheader("Keep the encoder", anchor=False)
     number = numbers[_choose_kind("Encoder of", list(numbers), "training-save-of")]
     settings = task.settings[number]
     if kept[number] < lessons[number].step:  # the training ended suddenly
-        st.caption(f"Saved are the weights after {many(kept[number], 'step')}.")
+        st.caption(f"The last saved weights are those after {many(kept[number], 'step')}.")
     name = save_by_name(
         "training", "my-encoder", (task.model, task.corpus, settings),
         partial(_save_encoder, task, number), lambda name: trained_encoder(name) is not None,
@@ -337,7 +331,7 @@ def _save_encoder(task: TrainOnCorpus, number: int, name: str) -> Path:
     texts = store.texts(store.corpus(task.corpus))
     restored = training.restore_training(model, texts, task.settings[number], task.folder(number))
     if restored is None:
-        raise StoreError("This training's weights are not kept any more. Train it again.")
+        raise StoreError("This training's weights are no longer saved. Train it again.")
     training.save_encoder(restored, model, folder)
     return folder
 
@@ -349,10 +343,10 @@ def _show_experiments(chosen: TrainOnCorpus, corpus: str) -> None:
     """Ask for a table of the crops paper, fill it on the chosen corpus and show it."""
     settings = chosen.settings[0]
     if not chosen.labels:
-        st.info("The experiments measure 10-NN accuracy. Choose a corpus with labels.")
+        st.info("Choose a corpus with labels: the experiments measure 10-NN accuracy.")
         return
     if settings.part == "table":
-        st.caption("The experiments train the whole model, with its own epochs and rate.")
+        st.caption("The experiments train the whole model, with its own epochs and learning rate.")
         first = jobs.first_settings("model")
         settings = replace(
             settings, part="model", epochs=first.n_epochs, learning_rate=first.peak_rate
@@ -363,17 +357,18 @@ def _show_experiments(chosen: TrainOnCorpus, corpus: str) -> None:
         list(tables.TRAINING_TABLES),
         key="training-table",
         format_func=str.capitalize,
-        help="Each row of the table is a training. Finished rows are saved and found again.",
+        help="Each row of the table is a training. Finished rows are saved.",
     )
     st.caption(tables.training_table(name).line)
-    n_seeds = st.number_input("Seeds", 1, MOST_SEEDS, 1, key="training-table-seeds")
+    key = "training-table-seeds"
+    n_seeds = st.number_input("Seeds", 1, MOST_SEEDS, 1, key=key, bind="query-params")
     seeds = tuple(range(1, int(n_seeds) + 1))
     task = FillTrainingTable(name, chosen.model, chosen.corpus, chosen.labels, settings, seeds)
     pressed = st.button(FILL, icon=":material/table_rows:", key="training-table-fill")
     view = corpus_view(chosen.corpus)
-    run = find_current_run(TABLES, task, view, pressed=pressed, mentions_unknown=False)
+    run = find_current_run(TABLES, task, view, pressed=pressed, owns_address=False)
     if run is not None:
-        stopped = "Finished rows are saved; “Run again” goes on from there."
+        stopped = "Finished rows are saved; “Run again” resumes."
         sentences = RunSentences("Loading the encoder …", stopped=stopped)
         draw = partial(_show_table, run.task, corpus)
         show_current_run(TABLES, run, task, FILL, draw, sentences)
@@ -411,7 +406,7 @@ def open_folder() -> None:
     with st.expander("Open a folder of snapshots"):
         st.caption(
             "`neuralviz.training.SnapshotCallback` records a training by sentence-transformers' "
-            "Trainer into a folder. Open it again to see how far the training has come."
+            "Trainer into a folder. Open it again to see later steps."
         )
         with st.container(horizontal=True, vertical_alignment="bottom"):
             folder = st.text_input("Folder", key=FOLDER, placeholder="/path/to/snapshots").strip()
@@ -449,7 +444,11 @@ def choose_training(corpora: Sequence[Corpus]) -> tuple[TrainOnCorpus | None, bo
     """Ask for a training, None while it is incomplete; also whether *Train* was pressed."""
     left_column, right_column = wide_columns(2, "training-given")
     with left_column:
-        corpus = _choose_corpus(corpora)
+        by_id = {corpus.id: corpus for corpus in corpora}
+        help_ = "Add your own on the page *Corpus map*. Texts of several sentences work best."
+        corpus = pick_corpus(st.selectbox, by_id, CORPUS, help=help_)
+        if corpus is None:
+            return None, False
         label = _choose_label(corpus)
     with right_column:
         model_id = _choose_encoder()
@@ -460,7 +459,7 @@ def choose_training(corpora: Sequence[Corpus]) -> tuple[TrainOnCorpus | None, bo
         options = _choose_settings()
     wants_pairs = row.button("Ten pairs", icon=":material/compare_arrows:", key="training-pairs")
     if not kinds:
-        st.info("Choose one or two ways to make pairs.")
+        st.info("Choose one or two kinds of pairs.")
         return None, pressed
     try:
         settings = tuple(TrainingSettings(**options, pairs=kind) for kind in kinds)
@@ -478,19 +477,8 @@ def choose_training(corpora: Sequence[Corpus]) -> tuple[TrainOnCorpus | None, bo
 def _describe_steps(settings: TrainingSettings, source: PairSource) -> None:
     batch = min(settings.batch_size, len(source))
     steps = steps_of_epoch(len(source), batch) * settings.n_epochs
-    sentence = f"{_PARTS[settings.part]}: {many(steps, 'step')} of {many(batch, 'pair')}."
+    sentence = f"{many(steps, 'step')} of {many(batch, 'pair')}."
     st.caption(plain(f"{sentence} {source.skipped_in_words()}"))
-
-
-def _choose_corpus(corpora: Sequence[Corpus]) -> Corpus:
-    by_id = {corpus.id: corpus for corpus in corpora}
-    if st.session_state.get(CORPUS) not in by_id:
-        address_id = st.query_params.get(CORPUS)
-        st.session_state[CORPUS] = address_id if address_id in by_id else next(iter(by_id))
-    help_text = "Add your own on the page *Corpus map*. Texts of several sentences work best."
-    chosen = pick_corpus(st.selectbox, by_id, CORPUS, help=help_text)
-    st.query_params[CORPUS] = chosen
-    return by_id[chosen]
 
 
 def _choose_encoder() -> str:
@@ -501,7 +489,7 @@ def _choose_encoder() -> str:
         key="encoder",
         bind="query-params",
         accept_new_options=not effective_settings().demo,
-        help="What the training begins with. You can also enter a Hugging Face Hub ID or a folder.",
+        help="The model to train. You can also enter a Hugging Face Hub ID or a folder.",
     )
     return chosen or jobs.ENCODER
 
@@ -509,7 +497,7 @@ def _choose_encoder() -> str:
 def _choose_label(corpus: Corpus) -> str:
     columns = [column.name for column in corpus.columns if column.kind != "number"]
     if not columns:
-        st.caption("This corpus has no labels: accuracy cannot be measured, all else can.")
+        st.caption("This corpus has no labels, so accuracy cannot be measured.")
         return ""
     return choose_one(
         st.pills,
@@ -518,7 +506,7 @@ def _choose_label(corpus: Corpus) -> str:
         key="training-label",
         default=jobs.first_label(corpus),
         format_func=plain,
-        help="Labels are never trained on. They only show whether like texts come together.",
+        help="Labels are never trained on. They show whether texts with one label come together.",
     )
 
 
@@ -531,10 +519,10 @@ def _choose_kinds() -> list[PairKind]:
         format_func=str.capitalize,
         key="pairs",
         bind="query-params",
-        help="Two ways run beside each other, on the same texts, seed and steps.",
+        help="Two kinds are trained side by side, on the same texts, seed and steps.",
     )
     if len(chosen) > MAX_KINDS:
-        st.caption(f"Two run at a time: {chosen[0]} and {chosen[1]}.")
+        st.caption(f"Only two are trained at a time: {chosen[0]} and {chosen[1]}.")
     return list(chosen)[:MAX_KINDS]
 
 
@@ -554,8 +542,8 @@ def _choose_settings() -> dict[str, Any]:
     options["learning_rate"] = right_column.number_input(
         "Learning rate", 0.0, 10.0, first.peak_rate, format="%.6g",
         key=f"training-rate-{part}", bind="query-params",
-        help=f"For corpora of about a thousand texts. The paper, with far more of them, uses "
-        f"{LEARNING_RATE:g} for the model and its authors {TABLE_LEARNING_RATE:g} for the table.",
+        help=f"For about a thousand texts. The paper, with far more texts, uses "
+        f"{LEARNING_RATE:g} for the model, and {TABLE_LEARNING_RATE:g} for the table.",
     )  # fmt: skip
     for place, (name, label) in enumerate(_NUMBERS.items()):
         if name == "frozen_blocks" and part == "table":

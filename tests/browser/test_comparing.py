@@ -48,7 +48,7 @@ def test_two_methods_reordered_clicked_and_taken_away_and_html_is_not_run(
     page: Page, browser: Browser, address: str, tmp_path: Path
 ) -> None:
     page.goto(f"{address}/compare?m2=sbert-wk&m3=none")
-    page.get_by_text("Where the methods disagree", exact=True).first.wait_for(timeout=2 * MINUTE)
+    page.locator(".st-key-slide-compare-view").wait_for(timeout=2 * MINUTE)
     page.locator(SBERT_WK).locator(".main-svg").first.wait_for(timeout=MINUTE)
     assert {how: found for how in looks(page) if (found := problems(page))} == {}
     look(page, max(LOOKS))

@@ -29,7 +29,7 @@ def _read_before_the_page_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def open_view(**address: str) -> AppTest:
-    view = {"layers_model": "Model in the sidebar", "layers_more": "true"}
+    view = {"layers_model": "bundled", "layers_more": "true"}
     return page_at("layers", 180, **(view | address))
 
 
@@ -41,6 +41,7 @@ def test_a_text_says_which_words_win_and_why(bundled: object) -> None:
     page = open_view().run()
     assert not page.exception
     assert count_figures(page) == 4
+    assert [box.key for box in page.selectbox if box.label == "Model"] == ["layers-model"]
     assert "of this embedding comes from" in read_markdown(page)
     before = read_html(page)
     assert "river</span>" in before
@@ -48,6 +49,21 @@ def test_a_text_says_which_words_win_and_why(bundled: object) -> None:
     assert read_html(page) != before
     find_labelled(page, "Omega: weight of alignment").set_value(1.0).run()
     assert "100% alignment and 0% novelty" in read_captions(page)
+
+
+def test_the_keys_of_the_stage_lead_through_all_views(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layers, "VIEWS", {name: lambda: None for name in layers.VIEWS})
+    page = open_view(view="abc").run()
+    seen = [page.segmented_control(key="layers-view").value]
+    while not page.button(key="stage-next").disabled:
+        page.button(key="stage-next").click().run()
+        seen.append(page.segmented_control(key="layers-view").value)
+    assert seen == list(layers.VIEWS)
+    assert "view" not in page.query_params  # each view has its own texts
+    page.button(key="stage-back").click().run()
+    assert page.segmented_control(key="layers-view").value == seen[-2]
+    tour = open_view(tour="5").run()
+    assert not [button for button in tour.button if button.key == "stage-next"]
 
 
 def test_odd_texts_are_followed_and_user_text_is_never_html(bundled: object) -> None:
@@ -146,6 +162,7 @@ def test_mistakes_get_a_sentence_and_the_run_stays(bundled: object) -> None:
     page = tune_blocks(layers_epochs="2")
     run = last_run(page, "layers-marks")
     assert run.status == "done"
+    assert [box.key for box in page.selectbox if box.label == "Model"] == ["model"]
     assert run.result.epochs_reached == 2
     assert run.result.loss[-1] < run.result.loss[0]
     assert not any("key.bias" in name for name in run.task.settings.layers)

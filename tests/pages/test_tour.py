@@ -42,9 +42,9 @@ def test_a_link_with_the_stop_alone_opens_it_as_next_does() -> None:
     assert not page.exception
     assert page.query_params == {"tour": "2", **STOPS[1].address}
     page = open_card("Corpus map", "3")
-    assert page.session_state["corpus-how"] == MEANING
-    page.session_state["corpus-how"] = WORDS  # what a visitor chooses there stays
-    assert page.run().session_state["corpus-how"] == WORDS
+    assert page.query_params["corpus-how"] == MEANING
+    page.query_params["corpus-how"] = WORDS  # what a visitor chooses there stays
+    assert page.run().query_params["corpus-how"] == WORDS
 
 
 def has_element(page: AppTest, selector: str) -> bool:
@@ -81,3 +81,5 @@ def test_the_docs_list_all_questions() -> None:
     text = (ROOT / "docs/tour.md").read_text("utf-8")
     rows = re.findall(r"^\| ([^|]+\?) \| ([^|]+) \|$", text, re.M)
     assert [sentence for sentence, _ in rows] == [question.question for question in QUESTIONS]
+    assert all(f"| {stop.page} | {stop.question} |" in text for stop in STOPS)
+    assert STOPS[1].question == "What is a neural embedding good for?"

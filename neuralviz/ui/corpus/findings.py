@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -77,7 +78,7 @@ def _describe_held(view: MapView, group: HeldGroup) -> str:
         len(_list_held(view, group)),
         group.within,
         group.overall,
-        plain(shorten(traits.phrase, PHRASE)),
+        plain(textwrap.shorten(traits.phrase, PHRASE, placeholder=" …")),
         list(map(plain, traits.words)),
         traits.lengths,
     )
@@ -115,7 +116,7 @@ def _open_duplicates() -> None:
 def has_duplicates(view: MapView) -> bool:
     """Whether there are near-duplicates to list, or a button or a link to look for them."""
     corpus, embedder = view.corpus, view.maps[0].embedder
-    if st.session_state.get(LIST) == DUPLICATES:
+    if (st.session_state.get(LIST) or st.query_params.get(LIST)) == DUPLICATES:
         return True
     pairs = _peek_pairs(corpus, embedder)
     if pairs is None:
