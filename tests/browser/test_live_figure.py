@@ -122,7 +122,7 @@ def test_pictures_numbers_and_the_page_can_be_taken_away(
         assert titles == ["Waves", "", ""]
         assert page.locator(".headline").inner_text() == "Two is more than one & <b>."
         for order in (["-3.5", "2", "10"], ["10", "2", "-3.5"]):
-            page.get_by_role("columnheader", name="n", exact=True).click()
+            page.locator("th").last.click()
             cells = page.locator("td:last-child").all_inner_texts()
             assert [cell.replace("−", "-") for cell in cells] == order
 
