@@ -54,10 +54,11 @@ def assert_report_stands_alone(page: Page, browser: Browser, folder: Path) -> No
             report.locator(".js-plotly-plot .main-svg").last.wait_for()
             assert report.locator(".js-plotly-plot").count() == n
             assert MARKUP_NAME in report.locator("body").inner_text()
-            first = report.locator("table").first
+            first = report.locator("table:has(th:has-text('Spearman'))").first
             for _ in range(2):
                 first.locator("th").nth(1).click()
-            values = [float(text) for text in first.locator("td:nth-child(2)").all_inner_texts()]
+            texts = first.locator("td:nth-child(2)").all_inner_texts()
+            values = [float(text.replace("−", "-")) for text in texts]
             assert values == sorted(values, reverse=True)
 
 
