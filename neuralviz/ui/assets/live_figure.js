@@ -71,12 +71,13 @@ function pictureButton(Plotly, node, format, icon) {
 // Made once a figure: with another configuration, Plotly.react would begin from nothing.
 function configuration(Plotly, node) {
   const unwanted = ["toImage", "resetCameraLastSave3d", "hoverClosest3d"]
-  // A figure that begins with a window has the whole at hand, not that window.
-  unwanted.push(node.spec.windows ? "resetScale2d" : "autoScale2d")
+  // A map begins with the middle of its points: a double click shows all, a button goes back.
+  unwanted.push("autoScale2d")
   // Few tools, for they lie over the title; a figure zooms by dragging, and back by a double click.
   const zoomers = ["select2d", "lasso2d", "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d"]
   if (!node.spec.selects) unwanted.push(...zoomers)
   return {
+    ...(node.spec.windows ? { doubleClick: "autosize" } : {}),
     displaylogo: false,
     showSendToCloud: false, // what is drawn stays on this machine
     displayModeBar: node.spec.selects || "hover",
@@ -155,6 +156,14 @@ function layoutFor(node) {
     layout.xaxis = { ...layout.xaxis, range: [left, right], autorange: false }
     layout.yaxis = { ...layout.yaxis, range: [bottom, top], autorange: false }
   }
+  const view = `${node.revision} ${node.returns ?? ""}`
+  if (node.spec.windows && node.viewed === view) { // what a person has zoomed to stays
+    for (const name of ["xaxis", "yaxis"]) {
+      const { range, autorange } = node.layout[name]
+      layout[name] = { ...layout[name], range, autorange }
+    }
+  }
+  node.viewed = view
   // A changed figure says itself what is selected: no lasso drawn on the last one stays.
   layout.selectionrevision = node.spec.digest
   if (window.matchMedia("(pointer: coarse)").matches && !layout.scene) {
