@@ -71,8 +71,8 @@ function pictureButton(Plotly, node, format, icon) {
 // Made once a figure: with another configuration, Plotly.react would begin from nothing.
 function configuration(Plotly, node) {
   const unwanted = ["toImage", "resetCameraLastSave3d", "hoverClosest3d"]
-  // A map begins with the middle of its points: a double click shows all, a button goes back.
-  unwanted.push("autoScale2d")
+  // A map begins with the middle of its points: one button shows all of them, another goes back.
+  if (!node.spec.windows) unwanted.push("autoScale2d")
   // Few tools, for they lie over the title; a figure zooms by dragging, and back by a double click.
   const zoomers = ["select2d", "lasso2d", "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d"]
   if (!node.spec.selects) unwanted.push(...zoomers)
