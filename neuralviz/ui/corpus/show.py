@@ -281,8 +281,8 @@ def _show_map(view: MapView, open_map: OpenMap, drawing: _Drawing, place: int) -
         st.caption(_describe_points(n, drawing))
     elif open_map.n_outside:
         verb = "lies" if open_map.n_outside == 1 else "lie"
-        outside = f"{many(open_map.n_outside, 'text')} {verb} outside; *Autoscale*, above the map, shows all."
-        st.caption(outside)
+        outside = f"{many(open_map.n_outside, 'text')} {verb} outside"
+        st.caption(f"{outside}; *Autoscale*, above the map, shows all.")
     for note in open_map.kept.notes:
         st.caption(plain(note))
 
