@@ -191,7 +191,7 @@ class RecordFormat:
                 raise ValueError(f"Another version of neuralviz saved this file of {self.title}.")
             return self._from_plain(metadata["record"], arrays)
         except (AttributeError, LookupError, TypeError) as error:
-            raise ValueError(f"This is no file of {self.title}.") from error
+            raise ValueError(f"This is not a file of {self.title}.") from error
 
     def read(self, path: Path) -> Any:
         """The record in a file; None without the file, or if another version wrote it."""
@@ -257,4 +257,4 @@ def read_npz(content: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             arrays = {name: file[name] for name in file.files}
         return json.loads(arrays.pop(_PLAIN).tobytes()), arrays
     except Exception as error:  # a damaged file makes zipfile and numpy raise almost anything
-        raise ValueError(f"This is no file of arrays ({type(error).__name__}).") from error
+        raise ValueError(f"This is not a file of arrays ({type(error).__name__}).") from error

@@ -5,7 +5,7 @@ from neuralviz.ui.page import show_page_header
 
 show_page_header(
     "Corpus map",
-    "Which texts belong together? Each text is a point; texts with similar embeddings are close.",
+    "Which texts belong together?",
     (
         "$$\\min_Y \\sum_{i \\ne j} v_{ij} \\log\\frac{v_{ij}}{w_{ij}} + (1 - v_{ij})\\log\\frac"
         "{1 - v_{ij}}{1 - w_{ij}},\\qquad w_{ij} = \\frac{1}"
@@ -14,6 +14,7 @@ show_page_header(
         "move until the two match."
     ),
     (
+        "Texts with similar embeddings are close. "
         "Each **point** is a text. With UMAP and t-SNE, **only closeness is meaningful**; "
         "directions, empty space and the size of a cluster are not. **Colours** show a label, a "
         "number, a date or the clusters. Hover over a point to read its text, click it to draw "

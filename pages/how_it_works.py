@@ -5,10 +5,7 @@ from neuralviz.ui.page import show_page_header
 
 show_page_header(
     "How it works",
-    (
-        "A language model trains on a text for a moment. The change in its weights is the text's "
-        "neural embedding."
-    ),
+    "What is a neural embedding?",
     (
         "$$E = \\frac{E_c}{|E_c|}, \\qquad "
         "E_c = \\mathrm{concat}_j \\frac{W'_j - W_j}{|W'_j - W_j|}$$\n\n"

@@ -5,11 +5,7 @@ from neuralviz.ui.page import show_page_header
 
 show_page_header(
     "Layer dynamics",
-    (
-        "What happens to a word between the layers of a model? Each layer updates every token's "
-        "vector: **see which words change, at which layers**, and how SBERT-WK turns this into "
-        "an embedding."
-    ),
+    "What happens to a **word** between the layers of a model?",
     (
         "SBERT-WK weights the layers of each token $w$ and the tokens of a sentence:\n\n"
         "$$\\hat v_w "
@@ -20,6 +16,7 @@ show_page_header(
         "cosine similarities of consecutive layers."
     ),
     (
+        "Each layer updates every token's vector; SBERT-WK turns these changes into an embedding. "
         "Layer 0 is the embedding output before the first block; the last layer is the model's "
         "output. A cosine similarity of 1 between two layers means that the token's vector has "
         "not changed direction."

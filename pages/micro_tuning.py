@@ -6,8 +6,8 @@ from neuralviz.ui.page import show_page_header
 show_page_header(
     "Micro-tuning",
     (
-        "What does a language model learn from **your text**? The model is trained on it for a "
-        "few epochs, live. The change in its weights is the text's **neural embedding**."
+        "What does a language model learn from **your text**? The change in its weights is the "
+        "text's **neural embedding**."
     ),
     (
         "$$E=\\frac{E_c}{|E_c|},\\qquad E_c=\\mathrm{concat}_j\\frac{W'_j-W_j}{|W'_j-W_j|}"

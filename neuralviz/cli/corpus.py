@@ -47,6 +47,7 @@ from neuralviz.maps.duplicates import (
     SimilarPairs,
     find_pairs,
     group_duplicates,
+    name_difference,
     removed_table,
 )
 from neuralviz.maps.kept import KeptMaps, corpus_pieces
@@ -397,11 +398,12 @@ def _print_pairs(store: CorpusStore, corpus: Corpus, pairs: SimilarPairs, thresh
         [
             "yes" if place < n_above else "no",
             number(float(pairs.cosines[place]), ".3f"),
-            *(text[:PREVIEWED] for text in ends),
+            name_difference(text, other_text)[:PREVIEWED],
+            text[:PREVIEWED],
         ]
-        for place, *ends in zip(places.tolist(), *texts, strict=True)
+        for place, text, other_text in zip(places.tolist(), *texts, strict=True)
     ]
-    print_table(["near-duplicates", "cosine", "text", "other text"], rows, aligned_left=(0, 2, 3))
+    print_table(["near-duplicates", "cosine", "difference", "text"], rows, aligned_left=(0, 2, 3))
 
 
 # --- corpora and methods as typed ----------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from textwrap import fill, indent
+from textwrap import fill
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
@@ -39,6 +39,7 @@ from neuralviz.words import joined, many, number
 
 if TYPE_CHECKING:
     from neuralviz.embedders import EmbedderSpec
+    from neuralviz.embedders.specs import Option
 
 COMPARED = ("neural", "mean", "sbert-wk")
 MAX_METHODS = 4
@@ -218,11 +219,28 @@ _JOINING = (
 @commands.command("methods")
 def list_methods() -> None:
     """List the embedding methods with their models and options."""
+    options_once: dict[str, Option] = {}
+    for method in METHODS.values():
+        options_once = {option.name: option for option in method.options} | options_once
     for name, method in METHODS.items():
         typer.echo(f"{name}\n  {method.line}\n  model: {method.model_id}")
-        for option in method.options:
-            typer.echo(f"    {option.name}={option.default}")
-            typer.echo(indent(fill(f"{option.line}: {option.expects}", 94), " " * 6))
+        if method.options:
+            names = [_name_option(option, options_once[option.name]) for option in method.options]
+            typer.echo(_fill(", ".join(names), "  options: ", 11))
+    typer.echo("\nOptions and their defaults (a method with another default names it):")
+    for option in options_once.values():
+        typer.echo(f"  {option.name}={option.default}")
+        typer.echo(_fill(f"{option.line}: {option.expects}.", " " * 6, 6))
     typer.echo(f"\n{_JOINING}")
     for precision, line in PRECISION_LINES.items():
-        typer.echo(fill(line, 100, initial_indent=f"  {precision:<11}", subsequent_indent=" " * 13))
+        typer.echo(_fill(line, f"  {precision:<11}", 13))
+
+
+def _name_option(option: Option, first: Option) -> str:
+    """An option's name, with its default where that is another one than the first method's."""
+    return option.name if option.default == first.default else f"{option.name}={option.default}"
+
+
+def _fill(text: str, begin: str, width: int) -> str:
+    """A text in lines of 100 characters; further lines begin with ``width`` blanks."""
+    return fill(text, 100, initial_indent=begin, subsequent_indent=" " * width)

@@ -77,7 +77,8 @@ def train_similarity(
         ),
     ] = MINILM,
     dev: Annotated[
-        Path | None, typer.Option(help="Dev pairs, to choose by. Default: a fifth of the pairs.")
+        Path | None,
+        typer.Option(help="Dev pairs, which choose the best rung. Default: a fifth of the pairs."),
     ] = None,
     test: Annotated[
         Path | None, typer.Option(help="Test pairs. Default: a fifth of the pairs.")
@@ -96,9 +97,11 @@ def train_similarity(
         list[str] | None,
         typer.Option(help=f"Rung to train. Repeatable. Default: {', '.join(RUNGS)}."),
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, max=100, help="Train every rung this often.")] = 1,
+    seeds: Annotated[
+        int, typer.Option(min=1, max=100, help="Trainings per rung, each with its own seed.")
+    ] = 1,
     epochs: Annotated[
-        int, typer.Option(help="Passes over the pairs at most.")
+        int, typer.Option(help="Most passes over the pairs.")
     ] = LadderSettings.max_epochs,
 ) -> None:
     """Learn human scores of pairs of sentences from the layers of a frozen model.
@@ -135,7 +138,7 @@ def train_similarity(
     if ladder.baselines:
         _show_ladder(ladder)
     if is_stopped:
-        raise stop("Stopped. Features are saved: run the same command again to go on from them.")
+        raise stop("Stopped. Features are saved: run the same command again to resume.")
     if name is not None:
         _save_best_rung(ladder, frozen, name)
 
@@ -185,8 +188,8 @@ def score(
     pairs: Annotated[
         Path,
         typer.Argument(
-            help=f"Table ({options.TABLES}) with the columns sentence1 and sentence2. A column "
-            "score is compared with."
+            help=f"Table ({options.TABLES}) with the columns sentence1 and sentence2. Predictions "
+            "are compared with a column score, if there is one."
         ),
     ],
     model: Annotated[
@@ -242,7 +245,7 @@ def _compare(predicted: np.ndarray, pairs: ScoredPairs) -> None:
         return
     print_message(
         f"Spearman with the scores of the table: {number(agreement, '.3f')}. "
-        "Pairs that the model was trained on make it higher than it is on new ones."
+        "It is higher on pairs that the model was trained on."
     )
     drawn = bootstrap(predicted, pairs.scores, ["spearman"], cluster=pairs.numbers)
     if drawn and seem_reversed([interval(drawn["spearman"])]):

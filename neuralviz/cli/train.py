@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -59,23 +60,23 @@ if TYPE_CHECKING:
     from neuralviz.training.record import TrainingEvent
 
 CHUNK_LINES = {
-    "sentences": "Sentences of a chunk.",
+    "sentences": "Sentences per chunk.",
     "shortest": "Skip sentences with fewer characters.",
     "longest": "Skip sentences with more characters.",
 }
 LINES = {
-    "part": "model, or table: the token embeddings alone.",
-    "start": "pretrained or random weights.",
-    "frozen_blocks": "Blocks from below that are not trained.",
-    "pooling": "mean, cls or sep.",
-    "batch_size": "Pairs of a step.",
+    "part": "What is trained: model, or table (the token embeddings alone).",
+    "start": "Start from pretrained or random weights.",
+    "frozen_blocks": "Number of blocks to freeze, from below.",
+    "pooling": "Pooling: mean, cls or sep.",
+    "batch_size": "Pairs per step.",
     "epochs": "Passes over the texts. Default: 1, or 10 for random and table.",
     "learning_rate": "Adam's highest learning rate. Default: 1e-4, or 0.003 for a table. The "
-    "paper, with far more texts, has 2e-5 and 0.5.",
-    "temperature": "Divides the cosines.",
-    "seed": "Decides pairs, batches and dropout.",
+    "paper, with far more texts, uses 2e-5 and 0.5.",
+    "temperature": "What cosine similarities are divided by.",
+    "seed": "Random seed of pairs, batches and dropout.",
     **CHUNK_LINES,
-    "splitting": "sentencex, or full-stops as in the authors' program.",
+    "splitting": "How texts are split: sentencex, or full-stops as in the authors' program.",
 }
 TABLE_LINES = {
     "epochs": LINES["epochs"],
@@ -83,6 +84,7 @@ TABLE_LINES = {
     "batch_size": LINES["batch_size"],
     **CHUNK_LINES,
 }
+SECONDS_A_LINE = 30.0  # in a file, which has no bar
 _STEP_NUMBERS = ("step", "steps", "epoch", "loss", "learning_rate", "alignment", "uniformity")
 
 commands = typer.Typer(
@@ -110,7 +112,7 @@ def _make_command(kind: PairKind) -> Callable[..., None]:
             typer.Option(help="Column with labels, to measure k-NN accuracy before and after."),
         ] = None,
         options: dict[str, Any],
-        steps: Annotated[int | None, typer.Option(help="End after so many steps.")] = None,
+        steps: Annotated[int | None, typer.Option(help="Stop after this many steps.")] = None,
         as_json: Annotated[
             bool, typer.Option("--json", help="Print events as JSON lines.")
         ] = False,
@@ -147,7 +149,7 @@ def _train(
         training.check_family_can_be_saved(model, settings)
     checkpoints = training_folder(training.identity(model, texts, settings)[:16])
     changes: list[LessonChange] = []
-    untrained, result = None, None
+    untrained, result, next_line = None, None, 0.0
     with stop_on_interrupt() as should_stop, suppress(Stopped):
         if watch is not None:
             with status("Measuring the whole model, untrained …"):
@@ -173,6 +175,11 @@ def _train(
                     bars.console.print(message, highlight=False, markup=False)
                 elif isinstance(event, TrainingStep):
                     bars.update(bar, description=f"loss {event.loss:.3f}")
+                    if not bars.console.is_terminal and time.monotonic() >= next_line:
+                        next_line = time.monotonic() + SECONDS_A_LINE
+                        print_message(
+                            f"Step {event.step:,} of {event.steps:,}: loss {event.loss:.3f}"
+                        )
                 if isinstance(event, TrainingEnded):
                     result = event.result
                 else:
@@ -187,7 +194,7 @@ def _train(
         training.save_encoder(result, model, encoders_folder() / name)
     except NeuralvizError as error:
         raise NeuralvizError(
-            f"{error} The training is kept: run the command again with a free --output to save it."
+            f"{error} The training is saved: run the command again with another --output."
         ) from error
     shutil.rmtree(checkpoints, ignore_errors=True)
     print_message(f"Saved the encoder as “{name}”. Use it with --model {name}.")
@@ -239,7 +246,9 @@ def table(
     labels: Annotated[str, typer.Option(help="Column with labels. They are never trained on.")],
     *,
     model: StartModel = MINILM,
-    seeds: Annotated[int, typer.Option(min=1, max=100, help="Train every row this often.")] = 3,
+    seeds: Annotated[
+        int, typer.Option(min=1, max=100, help="Trainings per row, each with its own seed.")
+    ] = 3,
     options: dict[str, Any],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="CSV file for the table.")

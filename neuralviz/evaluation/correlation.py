@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 COEFFICIENTS = ("spearman", "kendall_c", "kendall_b", "pearson")
 REVERSE = (
-    "A higher score has to mean that the texts are more alike. If it means here that they are more "
-    "different, reverse the scores."
+    "A higher score must mean that the texts are more alike. If yours means the opposite, reverse "
+    "the scores."
 )
 ROUNDING = 1e-12  # values that differ by less, relative to their size, differ by rounding
 

@@ -145,8 +145,8 @@ class Thresholds:
         reason = f", which is 80% and 40% of {scale_range}" if self == BY_RANGE else ""
         return (
             f"The scores lie between {written[0]} and {written[1]}: pairs count as similar from "
-            f"{written[2]} and as dissimilar up to {written[3]}{reason}. Set other thresholds if "
-            "the scale is another."
+            f"{written[2]} and as dissimilar up to {written[3]}{reason}. Change the "
+            "thresholds if the scale is different."
         )
 
 

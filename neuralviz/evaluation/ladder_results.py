@@ -185,7 +185,7 @@ class Ladder:
 
 LADDER_FORMAT = RecordFormat(
     "a ladder",
-    version=5,
+    version=6,
     classes=(
         Baseline, Curve, FeatureProgress, Ladder, MeasuredPooling, RungResult, Scale,
         SimilarityEnded, SimilaritySettings, TestPairs,

@@ -227,7 +227,7 @@ def why_not_probed(labels: Sequence[str], texts: Sequence[Hashable]) -> str:
         return ""
     return (
         f"A probe needs at least two labels with {FOLDS} different texts each; "
-        f"{n_left or 'none'} of {many(len(set(labels)), 'label')} has so many."
+        f"{n_left or 'none'} of {many(len(set(labels)), 'label')} has that many."
     )
 
 

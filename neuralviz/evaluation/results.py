@@ -404,6 +404,15 @@ YARDSTICKS = (
         name="paraphrases", title="mean tau-c", short="Mean tau-c", axis="tau-c ↑",
     ),
 )  # fmt: skip
+
+
+def _join_heads(group: str, head: str) -> str:
+    """A column's head in a table of all measures, such as ``pair error`` or ``pairs broken``."""
+    if group in ("", "embeddings"):
+        return head
+    return f"{group.removesuffix('s') if head == 'error' else group} {head}"
+
+
 # what the columns of each measure mean
 EXPLAINED: dict[Measure, str] = {
     "correlations": (
@@ -604,7 +613,7 @@ class Results:
             [
                 {"": row.label}
                 | {
-                    (head if group in ("", "embeddings") else f"{group} {head}"): word
+                    _join_heads(group, head): word
                     for group, words in self._words(data, index).items()
                     for head, word in words.items()
                 }

@@ -339,7 +339,8 @@ class _Lab:
             raise Stopped
         if event.snapshot is None:
             raise NeuralvizError(
-                f"The encoder of “{row.label}” gives no numbers any more: lower the learning rate."
+                f"The encoder of “{row.label}” outputs infinite or NaN values. Lower the learning "
+                "rate."
             )
         ends = [*range(0, result.step, per_epoch), result.step]
         return replace(

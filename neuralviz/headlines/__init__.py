@@ -38,11 +38,13 @@ class Measured:
     guessing: str = ""  # such as “chance is 50.0%”; empty where that is obvious
     guesser: str = ""  # such as “always guessing the most frequent topic”
     guess: float = -np.inf  # the share that it reaches
+    others: tuple[float, ...] = ()  # further values in the figure, which has as many digits
 
     def write(self, value: float, *rivals: Entry) -> str:
         """The clause with a value, followed by its rivals'."""
-        first, *values = write_values([value, *(entry.value for entry in rivals)], self.is_share)
-        parts = [f"{v} with {rival.name}" for v, rival in zip(values, rivals, strict=True)]
+        values = [value, *(entry.value for entry in rivals), *self.others]
+        first, *written = write_values(values, self.is_share)
+        parts = [f"{v} with {rival.name}" for v, rival in zip(written, rivals, strict=False)]
         if len(parts) >= MOST_NAMED:
             parts[MOST_NAMED - 2 :] = [f"worse with {len(parts) - MOST_NAMED + 2} others"]
         ending = f", against {joined(parts)}" if parts else ""

@@ -130,9 +130,11 @@ def describe_landing(
         counts, k = Counter(filter(None, labels_near)).most_common(2), len(labels_near)
         (label, n), (_, next_n) = [*counts, ("", 0), ("", 0)][:2]
         if name and n > next_n and n >= REAL * k:
-            near.append(f"{name} **{label}** by {method} ({n} of {many(k, 'nearest text')})")
+            verb = "has" if n == 1 else "have"
+            among = f"{n} of its {many(k, 'nearest text')} {verb}"
+            near.append(f"by {method}, {among} the {name} **{label}**")
     if near:
-        return f"“{sentence}” lands near {joined(near)}."
+        return f"“{sentence}”: {'; '.join(near)}."
     texts = [f"“{text}” by **{method}**" for text, method in zip(nearest, methods, strict=True)]
     if len(set(nearest)) == 1:
         texts = [f"“{nearest[0]}”"]
@@ -169,7 +171,7 @@ def describe_held_group(
     words: Sequence[str] = (),
     lengths: tuple[int, int] | None = None,  # median words, in the group and outside
 ) -> str:
-    """A group that one method holds together and the other does not, and what its texts share."""
+    """A group that one method holds together far more than the other, and what its texts share."""
     cosines = [
         f"{number(mean, '.2f')}, all pairs {number(mean_of_all, '.2f')}"
         for mean, mean_of_all in zip(within, overall, strict=True)
@@ -184,6 +186,7 @@ def describe_held_group(
         kind = "longer" if lengths[0] > lengths[1] else "shorter"
         shared.append(f"are {kind} (median {lengths[0]:,} words, the others {lengths[1]:,})")
     return (
-        f"**{methods[0]}** holds **{many(n_texts, 'text')}** together (mean cosine {cosines[0]}) "
-        f"that **{methods[1]}** does not ({cosines[1]}): they {joined(shared)}."
+        f"**{methods[0]}** holds **{many(n_texts, 'text')}** together far more tightly than "
+        f"**{methods[1]}** does: they {joined(shared)}. Their mean cosine is {cosines[0]}; by "
+        f"{methods[1]} {cosines[1]}."
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -67,7 +68,10 @@ def describe_verdict(
         return f"No method has a {yardstick.title} on these data."
     name = short_name(results, name)
     rows = [row for n, row in enumerate(results.rows) if is_over or (data, n) in results.cells]
-    measured = _describe_measured(results.data[data], ranked[0].measured, yardstick, quote)
+    measured = replace(
+        _describe_measured(results.data[data], ranked[0].measured, yardstick, quote),
+        others=tuple(method.value for method in ranked),
+    )
     sentences = [
         _compare(yardstick, ranked, measured, name),
         _describe_words_alone(yardstick, ranked),
@@ -185,11 +189,14 @@ def describe_worst(data: DataSet, measured: numbers.Measured, label: str, quote:
         anchor, positive, negative = (
             quote(data.texts[rows[0]]) for rows in (worst.anchor, worst.positive, worst.negative)
         )
-        return f"{label} puts {anchor} no nearer to {positive} of its own group than to {negative}."
+        return (
+            f"{label} puts {anchor} no nearer to {positive}, which is in its group, than to "
+            f"{negative}, which is not."
+        )
     for miss in measured.outvoted[:1]:
         return (
-            f"{label} takes {quote(data.texts[miss.text])} for {quote(miss.voted)}, but it is "
-            f"{quote(miss.label)}."
+            f"By {label}, the neighbours of {quote(data.texts[miss.text])} vote for "
+            f"{quote(miss.voted)}; its label is {quote(miss.label)}."
         )
     return ""
 
@@ -200,18 +207,17 @@ def _describe_worst_pair(
     away = ranks_away(data, measured)
     worst = int(np.abs(away).argmax())
     if abs(away[worst]) < FAR * len(data.scores):
-        return f"{label} puts no pair far from its place by people's scores."
+        return f"{label} ranks every pair about as people do."
     first, second = (quote(data.texts[side[worst]]) for side in (data.first, data.second))
     cosine, others = measured.products[worst], np.delete(measured.products, worst)
     if away[worst] < 0:
-        finds = f"{label} finds {(others > cosine).mean():.0%} of the other pairs more similar"
+        rank = f"below {(others > cosine).mean():.0%} of the other pairs"
     else:
-        share = (others < cosine).mean()
-        finds = f"{label} finds it more similar than {share:.0%} of the other pairs"
+        rank = f"above {(others < cosine).mean():.0%} of the other pairs"
     return (
-        f"{label} is furthest from people on {first} and {second}: they give it "
-        f"{number(float(data.scores[worst]))}, but {finds} (cosine similarity "
-        f"{number(float(cosine), '.2f')})."
+        f"{label} and people disagree most on {first} and {second}: people's score is "
+        f"{number(float(data.scores[worst]))}, the cosine similarity "
+        f"{number(float(cosine), '.2f')}, {rank}."
     )
 
 

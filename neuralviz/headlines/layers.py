@@ -105,8 +105,8 @@ def describe_text(words: Sequence[FollowedWord], weights: TokenWeights) -> str:
         return "All words count equally: from layer to layer, all change alike."
     first = int(weights.layers[0])
     named = words[: max(1, min(NAMED, len(words) - 1))]
-    cosines = np.array([word.turns[first:] for word in named]).mean(axis=0)
-    layer = first + int(cosines.argmin()) + 1
+    turns = np.array([word.turns[first:] for word in named]).mean(axis=0)
+    layer = first + int(turns.argmax()) + 1
     share, names = sum(word.importance for word in named), [_quote(word.word) for word in named]
     return (
         f"{share:.0%} of this embedding comes from {joined(names)}: "
@@ -115,26 +115,26 @@ def describe_text(words: Sequence[FollowedWord], weights: TokenWeights) -> str:
 
 
 def describe_map(cosines: np.ndarray, subject: str) -> str:
-    """Which layer changes a word most, and which least, from its [layer, layer] cosines."""
-    steps = np.diagonal(cosines, 1)
-    if len(steps) == 0:
+    """Which layer turns a word most, and which least, from its [layer, layer] cosines."""
+    turns = 1 - np.diagonal(cosines, 1)
+    if len(turns) == 0:
         return ""
-    if steps.max() - steps.min() < CLEARLY:
-        return f"All layers change {subject} about equally (cosines: {write_range(steps)})."
-    high, low = (number(float(step), ".2f") for step in (steps.max(), steps.min()))
+    if turns.max() - turns.min() < CLEARLY:
+        return f"All layers turn {subject} about equally (1 − cosine: {write_range(turns)})."
+    high, low = (number(float(turn), ".2f") for turn in (turns.max(), turns.min()))
     return (
-        f"Layer {steps.argmin() + 1} changes {subject} most (cosine of the vectors before and "
-        f"after it: {low}), layer {steps.argmax() + 1} least ({high})."
+        f"Layer {turns.argmax() + 1} turns {subject} most (1 − cosine: {high}), layer "
+        f"{turns.argmin() + 1} least ({low})."
     )
 
 
 def describe_corpus(words: Sequence[str], variance: np.ndarray) -> str:
-    """Which words change in jumps between layers; the steadiest words come first."""
+    """Which words change abruptly between layers; the steadiest words come first."""
     if not variance[-1] > variance[0]:
-        return f"From layer to layer, all {len(words):,} words change equally steadily."
+        return f"From layer to layer, all {len(words):,} words change equally evenly."
     n = min(NAMED, len(words) // 2)
     jumping, steady = (joined(list(map(_quote, end))) for end in (words[::-1][:n], words[:n]))
-    return f"Most in jumps from layer to layer: {jumping}. Most steadily: {steady}."
+    return f"From layer to layer, {jumping} change most abruptly, {steady} most evenly."
 
 
 def describe_blocks(changes: pd.DataFrame, *, per_value: bool, epoch: int) -> str:
@@ -226,37 +226,37 @@ def warn_of_rung(ladder: Ladder, rung: Rung) -> list[str]:
 
 
 def describe_layer_shares(rung: Rung, shares: np.ndarray) -> str:
-    """Which layers a rung listens to, from [layer] shares that sum to 1."""
+    """Which layers a rung's scores depend on, from [layer] shares that sum to 1."""
     name, n = RUNG_NAMES[rung], len(shares)
     if float(shares.max()) < ALIKE / n:
-        return f"**{name}** listens to all {many(n, 'layer')} about alike."
+        return f"The scores of **{name}** depend on all {many(n, 'layer')} about equally."
     order = np.argsort(-shares, kind="stable")
     n_named = int(np.searchsorted(np.cumsum(shares[order]), 0.5 - 1e-9)) + 1
     named = joined([str(layer) for layer in sorted(order[:n_named].tolist())])
     return (
-        f"**{name}** listens most to **layer{'s' * (n_named > 1)} {named}**: "
-        f"{shares[order[:n_named]].sum():.0%} of the changes in its score."
+        f"The scores of **{name}** depend most on **layer{'s' * (n_named > 1)} {named}** "
+        f"({shares[order[:n_named]].sum():.0%})."
     )
 
 
 def describe_errors(rung: Rung, predicted: np.ndarray, scores: np.ndarray) -> str:
-    """How far predictions [pair] are off people's scores."""
+    """How far predictions [pair] are from people's scores."""
     errors = predicted - scores
     middle = number(float(np.median(abs(errors))), ".2f")
     return (
         f"Half of the predictions of **{RUNG_NAMES[rung]}** are within **{middle}** of people's "
-        f"score; the mean error is {number(float(errors.mean()), '+.2f')}."
+        f"scores; the mean error is {number(float(errors.mean()), '+.2f')}."
     )
 
 
 def describe_worst(
     rung: Rung, pair: tuple[str, str], score: float, predicted: float, quote: Name
 ) -> str:
-    """The prediction that is furthest off; ``quote`` shortens and escapes a text."""
+    """The worst prediction; ``quote`` shortens and escapes a text."""
     first, second = map(quote, pair)
     return (
-        f"**{RUNG_NAMES[rung]}** is furthest off on {first} and {second}: people give "
-        f"**{score:.3g}**, it says **{number(predicted, '.2f')}**."
+        f"The worst prediction of **{RUNG_NAMES[rung]}** is **{number(predicted, '.2f')}** for "
+        f"{first} and {second}; people's score is **{score:.3g}**."
     )
 
 
@@ -271,6 +271,6 @@ def describe_two_texts(
     if pair == PAPERS_PAIR:
         papers = f" In the FREEZE paper, this pair gets {PAPERS_SCORE:.2f} on a scale from 0 to 1."
     return (
-        f"{quote(pair[0])} and {quote(pair[1])} get **{score}**; no pair can get more than "
-        f"{highest}, the score of two identical texts.{papers}"
+        f"{quote(pair[0])} and {quote(pair[1])} score **{score}**; two identical texts score "
+        f"{highest}, and no pair can score more.{papers}"
     )

@@ -10,15 +10,17 @@ import numpy as np
 
 from neuralviz.headlines import Entry, begin, most_and_least, write_times
 from neuralviz.micro_tuning.blanks import describe_blanks
+from neuralviz.models import BUNDLED
 from neuralviz.words import joined, many, name_texts, number, percent
 
 if TYPE_CHECKING:
-    from neuralviz.micro_tuning.events import RunRecord
+    from neuralviz.micro_tuning.events import MaskedPredictions, RunRecord
     from neuralviz.micro_tuning.settings import MaskedInputs, TuningSettings
     from neuralviz.micro_tuning.walkthrough import Walkthrough
 
 QUOTED = 28  # characters of a text
 NAMED = 3  # words with the largest shares
+MOST_GUESSES = 5  # in a sentence
 UNREADABLE = 0.5  # share of a text's tokens that are unknown to the vocabulary
 
 
@@ -61,9 +63,21 @@ def _describe_losses(record: RunRecord, text: int) -> str:
     name, curve = _name_text(record, text), record.loss_curve(text)
     curve = curve[np.isfinite(curve)]
     if not len(curve):
-        return begin(f"{name} has not finished its first epoch.")
+        return _describe_first_parts(record, text)
     first, last = (number(loss, ".2f") for loss in curve[[0, -1]])
     return f"The loss of {name} was {first} nats at first, and {last} when last measured."
+
+
+def _describe_first_parts(record: RunRecord, text: int) -> str:
+    """The loss at what has been read of a text in its first epoch."""
+    name, so_far = _name_text(record, text), record.loss_so_far(text)
+    if so_far is None:
+        return begin(f"{name} has not finished its first epoch.")
+    loss, share = so_far
+    return (
+        f"At first, the loss of {name} is {number(loss, '.2f')} nats, by the {percent(share)} of "
+        "its masked words that the model has predicted so far."
+    )
 
 
 def _name_text(record: RunRecord, *texts: int) -> str:
@@ -84,18 +98,15 @@ def describe_warnings(record: RunRecord) -> list[str]:
             f"The loss of {_name_text(record, *risen)} rose instead of falling. Lower the learning "
             "rate (the paper uses 0.01)."
         )
-    if foreign := [i for i, report in record.reports.items() if report.text.looks_foreign]:
-        warnings.append(warn_of_foreign(_name_text(record, *foreign)))
+    if unread := [i for i, report in record.reports.items() if report.is_hardly_read]:
+        warnings.append(warn_of_unread(_name_text(record, *unread), record.model_id))
     return warnings
 
 
-def warn_of_foreign(texts: str) -> str:
-    """A warning of ``texts``, such as “text 3”, whose words the model does not know."""
-    return (
-        f"Many words in {texts} are not in the model's vocabulary, or are split into several "
-        "tokens. For texts in another language, choose a model for that language; the bundled "
-        "model is for English and ignores case."
-    )
+def warn_of_unread(texts: str, model_id: str) -> str:
+    """A warning of ``texts``, such as “text 3”, in which the model knows few words."""
+    subject = "The bundled model reads English and" if model_id == BUNDLED else "The model"
+    return f"{subject} hardly reads {texts}: for another language, choose a model of that language."
 
 
 def describe_words(record: RunRecord, text: int) -> str:
@@ -209,6 +220,22 @@ def describe_masks(inputs: MaskedInputs) -> str:
         return "The last token is never masked: the model does not have to predict it."
     inputs_in_words = many(len(inputs.masked), "masked input")
     return f"In {inputs_in_words}, every token is masked {write_times(times)}."
+
+
+def describe_guesses(tokens: Sequence[str], predictions: MaskedPredictions) -> str:
+    """What the model predicts for tokens that are masked together."""
+    guesses = []
+    for place, token in enumerate(predictions.token[:MOST_GUESSES].tolist()):
+        best, share = predictions.words[place][0], percent(float(predictions.shares[place, 0]))
+        if best == tokens[token]:
+            guesses.append(f"“{best}” ({share}), which is right")
+        else:
+            right = percent(float(predictions.probability[place]))
+            guesses.append(f"“{best}” ({share}) where the text has “{tokens[token]}” ({right})")
+    n_more = len(predictions) - len(guesses)
+    more = f"; {n_more:,} more are masked" if n_more else ""
+    noun = "token" if len(predictions) == 1 else "tokens"
+    return f"The model's best guess for the masked {noun}: {joined(guesses)}{more}."
 
 
 TIE = 0.005  # cosine similarities that differ by less look equal with two digits

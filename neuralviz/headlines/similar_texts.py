@@ -22,7 +22,7 @@ from neuralviz.headlines import Entry, Measured, most_and_least, rank_hits, writ
 from neuralviz.words import many, number
 
 MOST_COLUMNS = 2  # of labels
-FEWEST_PAIRS = 3
+FEWEST_PAIRS = 6  # of four texts: rankings of fewer agree by chance
 AGREE, IN_PART = 0.8, 0.5  # Spearman's coefficient of two rankings
 
 
@@ -67,7 +67,8 @@ def describe_agreement(similarities: Sequence[Similarity]) -> str:
     first, second, correlation = similarities[i], similarities[j], float(correlations[i, j])
     n_pairs = int(np.isfinite(first.of_pairs + second.of_pairs).sum())
     if not np.isfinite(correlation) or n_pairs < FEWEST_PAIRS:
-        return f"{first.method} and {second.method} cannot be compared on so few different pairs."
+        pairs = many(n_pairs, "pair")
+        return f"With only {pairs}, {first.method} and {second.method} cannot be compared."
     relation = "agree" if correlation >= AGREE else "agree in part"
     if correlation < IN_PART:
         relation = "see different things"

@@ -19,14 +19,13 @@ from neuralviz.headlines import (
     write_values,
 )
 from neuralviz.maps.neighbours import K
+from neuralviz.maps.shares import paired_share_interval, wilson_interval
 from neuralviz.training.record import Lesson, NewNeighbours, kept_neighbours
 from neuralviz.words import joined, many
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.training_tables import TrainingCell
     from neuralviz.training.settings import TrainingSettings
-
-GAINING = 0.01  # what counts as a gain, in shares
 
 
 def trained_part(settings: TrainingSettings) -> str:
@@ -48,8 +47,8 @@ def describe_lessons(
     bad = [lesson.settings.pairs for lesson in started if lesson.diverged]
     if bad:
         return (
-            f"The loss of **{joined(bad)}** diverged: the learning rate is too high. The encoder "
-            "keeps the best weights reached before that. Try a tenth of the rate."
+            f"The loss of **{joined(bad)}** diverged: the learning rate is too high. Try a tenth "
+            "of it. The encoder has the best weights from before that."
         )
     if not label or not all(len(lesson.accuracy) for lesson in started):
         return " ".join(map(_describe_loss, started))
@@ -109,21 +108,34 @@ def _describe_loss(lesson: Lesson) -> str:
 
 
 def describe_trained_layers(lessons: Sequence[Lesson]) -> str:
-    """Which layer's accuracy has changed most in any of the lessons."""
+    """Which layer's accuracy has changed most in any of the lessons, if that is significant."""
     changes = [np.abs(lesson.accuracy[-1] - lesson.accuracy[0]) for lesson in lessons]
     n = int(np.argmax([change.max() for change in changes]))
     layer, accuracy = int(changes[n].argmax()), lessons[n].accuracy
-    if changes[n][layer] < GAINING:
-        return "No layer's accuracy has changed by a percentage point."
+    if not _has_changed(lessons[n], layer):
+        return "No layer's accuracy has changed significantly."
     return (
-        f"**Layer {layer}** changed most: {lessons[n].settings.pairs} took its accuracy from "
-        f"{accuracy[0, layer]:.1%} to **{accuracy[-1, layer]:.1%}**."
+        f"**{lessons[n].settings.pairs.capitalize()}** changed layer {layer} most: its accuracy "
+        f"went from {accuracy[0, layer]:.1%} to **{accuracy[-1, layer]:.1%}**."
     )
+
+
+def _has_changed(lesson: Lesson, layer: int) -> bool:
+    """Whether a layer's accuracy has changed significantly; of inner layers, by two intervals."""
+    before, after = lesson.snapshots[0].right, lesson.snapshots[-1].right
+    if before is None or after is None:
+        return False
+    if layer == lesson.accuracy.shape[1] - 1:
+        low, high = paired_share_interval(after, before)
+        return low > 0 or high < 0
+    shares, n = sorted(lesson.accuracy[[0, -1], layer]), len(after)
+    lower, upper = (wilson_interval(round(share * n), n) for share in shares)
+    return lower[1] < upper[0]
 
 
 def describe_moves(lesson: Lesson, changed: Sequence[NewNeighbours]) -> str:
     if not changed:
-        return "No text has a new nearest text: the training has hardly moved them."
+        return "Every text has the same nearest text as before."
     n = lesson.snapshots[0].nearest.shape[1]
     new = n - float(kept_neighbours(lesson).mean())
     pairs = lesson.settings.pairs

@@ -123,7 +123,7 @@ FIRST_METHODS = ("mean", "sbert-wk", "neural")
 
 @dataclass(frozen=True)
 class Example:
-    """A sample data file and the question that it asks."""
+    """A sample data file and what is in it."""
 
     name: str
     file: str
@@ -141,23 +141,21 @@ EXAMPLES = {
     for example in (
         Example(
             "Forms", "topics.csv",
-            "480 texts on ten topics, in six forms such as headlines and complaints. Do a text's "
-            "neighbours have the same **form**?",
+            "480 texts in six forms, such as headlines and complaints.",
             {"text": "text", "label": "form"},
         ),
         Example(
             "Topics", "topics.csv",
-            "The same 480 texts as in *Forms*. Do a text's neighbours have the same **topic**?",
+            "The same texts, on ten topics.",
             {"text": "text", "label": "topic"},
         ),
         Example(
             "Scored pairs", "scored_pairs.csv",
-            "300 pairs of sentences, scored by a person from 0 (unrelated) to 5 (same meaning). "
-            "Many are hard on purpose.",
+            "300 pairs of sentences, scored from 0 (unrelated) to 5 (same meaning); many are hard.",
         ),
         Example(
             "Texts in groups", "triplet_groups.csv",
-            "82 texts. The texts of a group mean the same; other groups have similar topics.",
+            "82 texts; those of a group mean the same.",
         ),
     )
 }  # fmt: skip

@@ -13,10 +13,18 @@ from neuralviz import micro_tuning
 from neuralviz.errors import SettingsError, ShouldStop, Stopped, check_stop
 from neuralviz.jobs.task import KeptTask, Lane, LatestTask, Progress, Task
 from neuralviz.lazy import Lazy
-from neuralviz.micro_tuning.blanks import FilledBlank, split_at_blanks
-from neuralviz.micro_tuning.events import RUN_FORMAT, RunRecord, TextDelta, WatchedEvent
+from neuralviz.micro_tuning.blanks import split_at_blanks
+from neuralviz.micro_tuning.events import (
+    RUN_FORMAT,
+    FilledBlank,
+    MaskedPredictions,
+    RunRecord,
+    TextDelta,
+    WatchedEvent,
+)
 from neuralviz.micro_tuning.settings import REVISION
 from neuralviz.micro_tuning.watching import BATCH, watch
+from neuralviz.models import tokenize
 from neuralviz.models.shared import ModelRef, find_held, shared_model
 from neuralviz.words import many
 
@@ -42,10 +50,11 @@ class _Tune(Task[WatchedEvent, RunRecord]):
         return result.having(events)
 
     def progress(self, result: RunRecord) -> Progress:
-        if not result.epochs_reached:  # on a long text that takes seconds
+        epoch = result.epochs_reached + bool(result.parts)
+        if not epoch:
             is_loaded = find_held("masked", self.model.id) is not None
             return Progress(doing=f"{'Computing epoch 1' if is_loaded else 'Loading the model'} …")
-        doing = f"Epoch {result.epochs_reached:,} of {self.settings.epochs:,}"
+        doing = f"Epoch {epoch:,} of {self.settings.epochs:,}"
         if (n := len(self.texts)) > 1:
             doing = f"{result.texts_done:,} of {many(n, 'text')}, {doing.lower()}"
         return Progress(result.progress, 1.0, doing=doing)
@@ -112,6 +121,26 @@ class FillBlanks(LatestTask[tuple[FilledBlank, ...]]):
         scales = [scale for scale, _ in self.scaled]
         deltas = list(zip(scales, self.deltas, strict=True))
         yield fill_blanks(model, self.sentence, deltas)
+
+
+@dataclass(frozen=True)
+class PredictTokens(LatestTask[MaskedPredictions]):
+    """Predict tokens of a text that are masked together."""
+
+    lane = "short"
+
+    model: ModelRef
+    text: str
+    chunk: int  # the part of the text that the tokens are in
+    tokens: tuple[int, ...]  # indices in the text
+
+    def events(self, should_stop: ShouldStop) -> Generator[MaskedPredictions, None, None]:
+        from neuralviz.micro_tuning.predictions import predict_tokens
+
+        model = shared_model(self.model.id)
+        check_stop(should_stop)
+        (text,) = tokenize(model, [self.text])
+        yield predict_tokens(model, text, text.chunks[self.chunk], self.tokens)
 
 
 @dataclass(frozen=True)

@@ -275,7 +275,7 @@ class FillTrainingTable(KeptTask[RowProgress | TrainingCell, FilledTable]):
     def progress(self, result: FilledTable) -> Progress:
         row = result.current
         if row is None:
-            return Progress(doing=f"{len(result.cells)} rows are there" if result.cells else "")
+            return Progress(doing=f"{len(result.cells)} rows are finished" if result.cells else "")
         doing = f"Training {row.cell + 1} of {row.cells}: {row.row}, seed {row.seed}"
         share = row.step / row.steps if row.steps else 0.0
         if row.steps:

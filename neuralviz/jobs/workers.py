@@ -241,7 +241,7 @@ class _Process:
         except (EOFError, OSError, pickle.UnpicklingError):
             pass  # it has ended, maybe within a message
         except Exception:
-            _log.exception("A worker said what cannot be read.")
+            _log.exception("A worker's message could not be read.")
         finally:
             self.popen.kill()
             self.is_alive = False

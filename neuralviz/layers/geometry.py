@@ -73,14 +73,15 @@ class FollowedWord:
 
     word: str  # as written; in lower case if occurrences differ in case
     importance: float  # summed over its tokens
-    turns: np.ndarray  # [layer - 1] cosines between consecutive layers, averaged over its tokens
+    # [layer - 1] 1 minus the cosine between consecutive layers, averaged over its tokens
+    turns: np.ndarray
 
 
 def followed_words(states: TokenStates, importance: np.ndarray) -> list[FollowedWord]:
     """The first chunk's words, most important first, from the importance of the counted tokens."""
     text_tokens = slice(states.n_prefix, states.n_counted)
     word_of_token = np.asarray(states.text.words[: states.n_counted - states.n_prefix])
-    turns = np.diagonal(cosine_maps(states.vectors[:, text_tokens]), 1, axis1=1, axis2=2)
+    turns = 1 - np.diagonal(cosine_maps(states.vectors[:, text_tokens]), 1, axis1=1, axis2=2)
     spans = states.text.word_spans[: word_of_token.max(initial=-1) + 1]
     written = [states.text.text[start:end].strip() for start, end in spans]
     names = [word.lower() for word in written]

@@ -59,7 +59,7 @@ class SimilarPairs:
         """The number of pairs that reach a threshold."""
         return int(np.searchsorted(-self.cosines, ROUNDING - threshold, side="right"))
 
-    def places_around(self, threshold: float, n: int = 5) -> np.ndarray:
+    def places_around(self, threshold: float, n: int = 4) -> np.ndarray:
         """The last ``n`` pairs that reach a threshold, and the first ``n`` that do not."""
         n_above = self.count(threshold)
         return np.arange(max(n_above - n, 0), min(n_above + n, len(self.cosines)))

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from neuralviz.errors import TextError
+from neuralviz.micro_tuning.events import FilledBlank, TextReport
 from neuralviz.words import number, percent
-
-if TYPE_CHECKING:
-    from neuralviz.micro_tuning.events import TextReport
 
 BLANK = "___"
 MAX_BLANKS = 5
@@ -22,31 +17,6 @@ MAX_SCALE = 2.0
 DEFAULT_LENGTH = 240  # characters of an excerpt from a long text
 _BLANKS = re.compile(r"_{3,}|\[MASK\]")
 _HAS_LETTER = re.compile(r"[^\W\d_]")
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A token that could fill a blank, and its probability before and after adding the deltas."""
-
-    token: str
-    before: float  # 0 … 1, with the pretrained weights
-    after: float  # 0 … 1, with the deltas added
-
-    @property
-    def change(self) -> float:
-        return self.after - self.before
-
-
-@dataclass(frozen=True)
-class FilledBlank:
-    before: tuple[Candidate, ...]  # likeliest with the pretrained weights, likeliest first
-    after: tuple[Candidate, ...]  # likeliest with the deltas, likeliest first
-    risen: tuple[Candidate, ...]  # largest rise in probability first
-
-    @cached_property
-    def candidates(self) -> tuple[Candidate, ...]:
-        """The tokens of ``after``, then those that occur only in ``before``."""
-        return tuple(dict.fromkeys((*self.after, *self.before)))
 
 
 def split_at_blanks(sentence: str) -> list[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -83,12 +84,14 @@ class MicroTuning(ShortRepr):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TuningEvent(ShortRepr):
-    """One epoch of micro-tuning, which is one optimiser step."""
+    """One epoch of micro-tuning, which is one optimiser step, or a part of it."""
 
     epoch: int  # counted from 1
     epochs: int  # epochs in the whole run
     loss: np.ndarray  # [text] cross entropy in nats before the step
     delta_norm: np.ndarray  # [text, layer] length of each delta after the step
+    # of the epoch's masked positions; below 1, the loss is that at the last ones read
+    share: float = 1.0
     # per layer, [text, dim] after the step, if requested
     deltas: tuple[np.ndarray, ...] | None = None
     result: MicroTuning | None = None  # the finished run, only on the last event
@@ -123,6 +126,39 @@ class MaskedPredictions:
         ]
 
 
+@dataclass(frozen=True)
+class Candidate:
+    """A token that could fill a blank, and its probability before and after adding the deltas."""
+
+    token: str
+    before: float  # 0 … 1, with the pretrained weights
+    after: float  # 0 … 1, with the deltas added
+
+    @property
+    def change(self) -> float:
+        return self.after - self.before
+
+
+@dataclass(frozen=True)
+class FilledBlank:
+    before: tuple[Candidate, ...]  # likeliest with the pretrained weights, likeliest first
+    after: tuple[Candidate, ...]  # likeliest with the deltas, likeliest first
+    risen: tuple[Candidate, ...]  # largest rise in probability first
+
+    @cached_property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """The tokens of both, likeliest with the deltas first."""
+        both = dict.fromkeys((*self.after, *self.before))
+        return tuple(sorted(both, key=lambda candidate: -candidate.after))
+
+
+# of a text that the model hardly reads: tried on sentences in four languages, headlines and code
+FEWEST_IN_PIECES = 3  # words
+LEAST_IN_PIECES = 0.3  # share of the words
+LEAST_LETTERS = 0.85  # share of the characters
+MOST_GUESSED = 0.02  # mean probability of its tokens
+
+
 @dataclass(frozen=True, eq=False)
 class TextReport:
     index: int  # number of the text in the run, from 0
@@ -132,6 +168,23 @@ class TextReport:
     before: MaskedPredictions  # of up to 4,000 masked positions, before tuning
     after: MaskedPredictions  # and after it
     loss_after: float | None  # in nats; None if some positions were not predicted
+    # of `sentence_with_blank`, with the text's delta; None without finite predictions
+    blank: FilledBlank | None = None
+
+    @property
+    def is_hardly_read(self) -> bool:
+        """Whether the text is likely in a language that the model cannot read.
+
+        Several words in lower case are in pieces, and before tuning the model hardly guesses any;
+        code has fewer letters.
+        """
+        text, in_pieces = self.text, self.text.in_pieces
+        letters = np.array([sum(map(str.isalpha, word)) for word in text.word_texts])
+        if in_pieces.sum() < max(FEWEST_IN_PIECES, LEAST_IN_PIECES * len(in_pieces)):
+            return text.is_spelt_out
+        guessed = self.before.probability[letters[text.words[self.before.token]] > 0]
+        is_prose = letters.sum() >= LEAST_LETTERS * len("".join(text.text.split()))
+        return text.is_spelt_out or bool(is_prose and guessed.mean() < MOST_GUESSED)
 
     @property
     def words(self) -> tuple[list[str], np.ndarray, np.ndarray]:
@@ -172,6 +225,14 @@ def neural_embeddings(deltas: tuple[np.ndarray, ...]) -> np.ndarray:
     return unit_vectors(np.concatenate([unit_vectors(delta) for delta in deltas], axis=1))
 
 
+class Part(NamedTuple):
+    """The masked positions of a text that are read together."""
+
+    text: int
+    share: float  # of all the positions, up to the last of these
+    loss: float  # mean cross entropy at these, in nats
+
+
 HISTORY_BYTES = 1 << 26  # for deltas of every epoch; other texts keep only the latest
 
 
@@ -192,6 +253,7 @@ class RunRecord:
         self.history: list[np.ndarray] = []
         self.reports: dict[int, TextReport] = {}  # of finished texts
         self.epochs_reached = self.texts_done = self._batch = 0  # epochs of the current batch
+        self.parts: list[Part] = []  # of the epoch that has begun, of long texts
         self.diverged: set[int] = set()  # texts whose loss or weights became infinite or NaN
 
     def _add(self, watched: WatchedEvent) -> None:
@@ -202,6 +264,12 @@ class RunRecord:
             return
         self._batch = len(event.loss)
         epoch, columns = event.epoch - 1, slice(first, first + self._batch)
+        if event.share < 1:
+            self.epochs_reached = epoch
+            losses = enumerate(event.loss.tolist(), first)
+            self.parts += [Part(i, event.share, loss) for i, loss in losses if np.isfinite(loss)]
+            return
+        self.parts = []
         self.loss[epoch, columns] = event.loss
         self.delta_norm[epoch, columns] = event.delta_norm
         if event.deltas is not None:
@@ -222,6 +290,7 @@ class RunRecord:
         grown.last = [kept.copy() for kept in self.last]
         grown.history = [kept.copy() for kept in self.history]
         grown.reports, grown.diverged = dict(self.reports), set(self.diverged)
+        grown.parts = list(self.parts)
         for event in events:
             grown._add(event)
         return grown
@@ -235,7 +304,9 @@ class RunRecord:
     @property
     def progress(self) -> float:
         """Share of the work done, 0 … 1, by texts and the epochs of the current batch."""
-        n_texts, inside = len(self.texts), self.epochs_reached % self.settings.epochs
+        n_texts, inside = len(self.texts), float(self.epochs_reached % self.settings.epochs)
+        if self.parts:
+            inside += self.parts[-1].share
         n_started = min(self._batch, n_texts - self.texts_done)
         return (self.texts_done + n_started * inside / self.settings.epochs) / n_texts
 
@@ -268,6 +339,15 @@ class RunRecord:
         report = self.reports.get(text)
         last = np.nan if report is None or report.loss_after is None else report.loss_after
         return np.append(self.loss[:, text], last)
+
+    def loss_so_far(self, text: int) -> tuple[float, float] | None:
+        """Mean loss at the positions read in the epoch that has begun, and their share."""
+        parts = [part for part in self.parts if part.text == text]
+        if not parts:
+            return None
+        ends = np.array([part.share for part in parts])
+        losses = np.array([part.loss for part in parts])
+        return float(losses @ np.diff(ends, prepend=0) / ends[-1]), float(ends[-1])
 
     def loss_rose(self, text: int) -> bool:
         """Whether the last known loss exceeds the first or is not finite."""
@@ -306,8 +386,17 @@ class RunFormat(RecordFormat):
 
 RUN_FORMAT = RunFormat(
     "a run",
-    version=2,
-    classes=(Blueprint, MaskedPredictions, TextReport, TokenizedText, TuningSettings),
+    version=3,
+    classes=(
+        Blueprint,
+        Candidate,
+        FilledBlank,
+        MaskedPredictions,
+        Part,
+        TextReport,
+        TokenizedText,
+        TuningSettings,
+    ),
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -45,15 +45,17 @@ class Gradients:
     ) -> None:
         self._network, self._layers, self._settings = network, layers, settings
         self._output = output_layer(model, product_dtype(settings))
-        self._n_texts = len(texts)
         self._first_token = np.cumsum([0, *map(len, texts)])
         self._follow = follow_tokens
         # [token, value], all texts' tokens in order, if followed
         self.joined_by_token: Tensor | None = None
         self.by_token: dict[str, Tensor] | None = None
 
-    def compute(self, inputs: Iterable[Prepared], weights: Tensor) -> Tensor:
-        """Set the gradients and return the [text] loss in float64; ``weights`` is [text, value]."""
+    def add_up(self, inputs: Iterable[Prepared], weights: Tensor) -> Iterator[tuple[Piece, Tensor]]:
+        """Set the gradients at [text, value] ``weights``, piece by piece.
+
+        Yields each piece with the [piece text] part of the loss in it, in float64.
+        """
         values = self._layers.split(weights)
         self.joined = torch.zeros_like(weights)
         self.by_text = self._layers.split(self.joined)
@@ -61,10 +63,8 @@ class Gradients:
             n_tokens = int(self._first_token[-1])
             self.joined_by_token = weights.new_zeros(n_tokens, weights.shape[1])
             self.by_token = self._layers.split(self.joined_by_token)
-        loss = torch.zeros(self._n_texts, dtype=torch.float64, device=weights.device)
         for prepared in inputs:
-            loss.index_add_(0, prepared.piece.texts, self._add(prepared, values))
-        return loss
+            yield prepared.piece, self._add(prepared, values)
 
     def _add(self, prepared: Prepared, values: dict[str, Tensor]) -> Tensor:
         piece, network = prepared.piece, self._network

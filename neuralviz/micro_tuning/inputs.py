@@ -50,6 +50,13 @@ class Piece:
     piece_text: Tensor  # [position] row in ``slots``
     slot: Tensor  # [position] column in ``slots``
 
+    def mean_loss(self, part: Tensor, n_texts: int) -> Tensor:
+        """[text] mean loss at the positions here, NaN without any, from [piece text] sums."""
+        weight = self.weight.new_zeros(len(self.texts)).index_add_(0, self.piece_text, self.weight)
+        means = part.new_full((n_texts,), torch.nan)
+        means[self.texts] = part / weight
+        return means
+
     def in_slots(self, values: Tensor) -> Tensor:
         """[position, …] to [piece text, slot, …]; ignore the values in unused slots."""
         return values[self.slots]
@@ -185,6 +192,7 @@ class PreparedInputs:
         self._model, self._network = model, network
         self._output = output_layer(model, product_dtype(settings))
         self._groups, self._settings = group_inputs(model, inputs), settings
+        self.n_positions = sum(len(entry.masked) for entry in inputs)
         self._kept: dict[int, Prepared] = {}
         self._bytes = 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, Unpack
@@ -32,6 +33,7 @@ from neuralviz.words import many
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from neuralviz.micro_tuning.inputs import Piece
     from neuralviz.models import LanguageModel
 
 
@@ -86,10 +88,11 @@ def tune(
     *,
     with_deltas: bool = False,
     with_token_shares: bool = False,
+    with_parts: bool = False,
     reuse: bool = True,
     should_stop: ShouldStop = never,
 ) -> Iterator[TuningEvent]:
-    """`micro_tune` for tokenised texts and checked settings."""
+    """`micro_tune` for tokenised texts and checked settings; ``with_parts`` within epochs, too."""
     run = TuningRun(
         model,
         texts,
@@ -99,11 +102,15 @@ def tune(
         should_stop=should_stop,
     )
     for epoch in range(1, settings.epochs + 1):
-        loss = run.step()
+        for share, piece, sums in run.step_by_piece():
+            if with_parts and share < 1:
+                loss = piece.mean_loss(sums, len(texts)).cpu().numpy()
+                norms = run.norms().cpu().numpy()
+                yield TuningEvent(epoch, settings.epochs, loss, norms, share)
         yield TuningEvent(
             epoch=epoch,
             epochs=settings.epochs,
-            loss=loss.cpu().numpy(),
+            loss=run.last_loss.cpu().numpy(),
             delta_norm=run.norms().cpu().numpy(),
             deltas=run.deltas() if with_deltas else None,
             result=run.result() if epoch == settings.epochs else None,
@@ -143,10 +150,23 @@ class TuningRun:
         self._loss: list[Tensor] = []  # of every epoch, [text]
         self._norms: list[Tensor] = []  # after every epoch, [text, layer]
 
-    def step(self) -> Tensor:
-        """Take a step, return the [text] loss before it; `Stopped` if ``should_stop`` says so."""
+    def step(self) -> None:
+        """Take a step; `Stopped` if ``should_stop`` says so."""
+        deque(self.step_by_piece(), maxlen=0)
+
+    def step_by_piece(self) -> Iterator[tuple[float, Piece, Tensor]]:
+        """Take a step once all pieces are read.
+
+        Yields the share of the masked positions that are read, the last piece, and the [piece text]
+        part of the loss in it.
+        """
         inputs = stop_between(self._should_stop, self._inputs)
-        loss = self._gradients.compute(inputs, self._optimizer.value)  # [text]
+        loss = torch.zeros(len(self._texts), dtype=torch.float64, device=self._model.device)
+        n_read = 0
+        for piece, part in self._gradients.add_up(inputs, self._optimizer.value):
+            loss.index_add_(0, piece.texts, part)
+            n_read += len(piece.labels)
+            yield n_read / self._inputs.n_positions, piece, part
         grad = self._gradients.joined  # [text, value]
         step = self._optimizer.prepare(grad)
         is_finite = loss.isfinite() & step.is_finite & grad.isfinite().all(dim=1)  # [text]
@@ -155,7 +175,11 @@ class TuningRun:
         self._diverged = ~moves
         self._loss.append(loss)
         self._norms.append(self.norms())
-        return loss
+
+    @property
+    def last_loss(self) -> Tensor:
+        """[text] loss before the last step."""
+        return self._loss[-1]
 
     def norms(self) -> Tensor:
         """[text, layer] lengths of the deltas."""
@@ -332,6 +356,6 @@ def loss_gradients(
         gradients = Gradients(model, network, layers, batch, settings, follow_tokens=False)
         weights = layers.weights.expand(len(batch), -1).clone()
         inputs = PreparedInputs(model, network, mask_texts(model, batch, settings), settings)
-        gradients.compute(stop_between(should_stop, inputs), weights)
+        deque(gradients.add_up(stop_between(should_stop, inputs), weights), maxlen=0)
         per_batch.append([layer.cpu().numpy() for layer in layers.split(gradients.joined).values()])
     return tuple(map(np.concatenate, zip(*per_batch, strict=True)))

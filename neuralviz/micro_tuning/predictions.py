@@ -9,9 +9,9 @@ import numpy as np
 import torch
 
 from neuralviz.errors import SettingsError, ShouldStop, TextError, check_stop, never
-from neuralviz.micro_tuning.blanks import MAX_SCALE, Candidate, FilledBlank, split_at_blanks
+from neuralviz.micro_tuning.blanks import MAX_SCALE, split_at_blanks
 from neuralviz.micro_tuning.cross_entropy import rows_at_once
-from neuralviz.micro_tuning.events import MaskedPredictions, TextDelta
+from neuralviz.micro_tuning.events import Candidate, FilledBlank, MaskedPredictions, TextDelta
 from neuralviz.micro_tuning.inputs import MaskedInput, Piece, group_inputs, mask_texts, pack_inputs
 from neuralviz.micro_tuning.per_text import HEAD_ONLY, PerTextNetwork
 from neuralviz.micro_tuning.probe import per_text_network
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from neuralviz.micro_tuning.settings import TuningSettings
     from neuralviz.models import LanguageModel
     from neuralviz.models.tokens import TokenizedText
+
+MAX_PIECES = 50  # of words, among the likeliest tokens of a blank, that are passed over
 
 
 @torch.no_grad()
@@ -56,6 +58,32 @@ def predict_masked(
             predicted = _predict(network, piece, frozen_output, tuned, top)
             columns.append((piece.input_of_row[piece.row], piece.token_of, *predicted))
     return [_join_in_order(model, part, at_most) for part in parts]
+
+
+@torch.no_grad()
+def predict_tokens(
+    model: LanguageModel, text: TokenizedText, chunk: slice, tokens: Sequence[int], top: int = 3
+) -> MaskedPredictions:
+    """Predict ``tokens`` of a text's ``chunk`` (indices in the text), all masked at once."""
+    _check_top(model, top)
+    places, layers = np.array(sorted(tokens)), model.check_layers(None)
+    ids = text.ids.copy()
+    ids[places] = model.mask_id
+    n_before = len(model.prefix_ids) - chunk.start
+    entry = MaskedInput(
+        ids=np.concatenate([model.prefix_ids, ids[chunk], model.suffix_ids]).astype(np.int64),
+        masked=places + n_before,
+        labels=text.ids[places],
+        tokens=places,
+        text=0,
+        number=0,
+        weight=1 / len(places),
+    )
+    network, piece = per_text_network(model, layers), pack_inputs(model, [entry])
+    values, frozen_output = _tuned_values(model, layers, None), _run_frozen_part(network, piece)
+    predicted = _predict(network, piece, frozen_output, values, top)
+    columns = piece.input_of_row[piece.row], piece.token_of, *predicted
+    return _join_in_order(model, [columns], None)
 
 
 def _check_top(model: LanguageModel, top: int) -> None:
@@ -144,9 +172,9 @@ def fill_blanks(
 ) -> tuple[FilledBlank, ...]:
     """Predict blanks (``___`` or ``[MASK]``) with and without (scale, delta), scale -2 … 2.
 
-    The scaled deltas are summed; each blank gets ``top`` tokens. Raises `TextError` for no or too
-    many blanks or a long sentence, `SettingsError` for unusable deltas, scales or ``top``,
-    `ModelError` for layers that cannot be tuned.
+    The scaled deltas are summed; each blank gets ``top`` tokens, pieces of words only if it follows
+    a letter. Raises `TextError` for no or too many blanks or a long sentence, `SettingsError` for
+    unusable deltas, scales or ``top``, `ModelError` for layers that cannot be tuned.
     """
     _check_top(model, top)
     masked = _mask_blanks(model, sentence)
@@ -165,8 +193,11 @@ def fill_blanks(
                 "down, or micro-tune with a lower learning rate."
             )
         probabilities.append(logits.double().softmax(dim=-1))
-    before, after = probabilities  # each [blank, vocab]
-    return tuple(_fill_blank(model, *pair, top) for pair in zip(before, after, strict=True))
+    in_words = [part[-1:].isalnum() for part in split_at_blanks(sentence)[:-1]]
+    blanks = zip(*probabilities, in_words, strict=True)
+    return tuple(
+        _fill_blank(model, before, after, top, in_word) for before, after, in_word in blanks
+    )
 
 
 def _mask_blanks(model: LanguageModel, sentence: str) -> MaskedInput:
@@ -219,12 +250,24 @@ def _sum_deltas(
     return change
 
 
-def _fill_blank(model: LanguageModel, before: Tensor, after: Tensor, top: int) -> FilledBlank:
+def _fill_blank(
+    model: LanguageModel, before: Tensor, after: Tensor, top: int, in_word: bool
+) -> FilledBlank:
+    prefix = getattr(model.encoder.model, "continuing_subword_prefix", None) or ""
+
+    def continues(token: int) -> bool:
+        return bool(prefix) and str(model.encoder.id_to_token(token)).startswith(prefix)
 
     def candidates(scores: Tensor) -> tuple[Candidate, ...]:
+        tokens = scores.topk(min(len(scores), top + MAX_PIECES)).indices.tolist()
+        words = [token for token in tokens if in_word or not continues(token)]
         return tuple(
-            Candidate(_spell_token(model, token), float(before[token]), float(after[token]))
-            for token in scores.topk(top).indices.tolist()
+            Candidate(
+                _spell_token(model, token).removeprefix(prefix),
+                float(before[token]),
+                float(after[token]),
+            )
+            for token in (words or tokens)[:top]
         )
 
     return FilledBlank(candidates(before), candidates(after), candidates(after - before))

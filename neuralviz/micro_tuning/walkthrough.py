@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.errors import ShouldStop, TextError, check_stop, never
-from neuralviz.micro_tuning.blanks import FilledBlank, sentence_with_blank
+from neuralviz.micro_tuning.blanks import sentence_with_blank
 from neuralviz.micro_tuning.events import (
+    FilledBlank,
     MaskedPredictions,
     MicroTuning,
     TextDelta,

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from neuralviz.errors import ShouldStop, never
-from neuralviz.micro_tuning.events import MicroTuning, TextReport, WatchedEvent
+from neuralviz.errors import SettingsError, ShouldStop, TextError, never
+from neuralviz.micro_tuning.blanks import sentence_with_blank
+from neuralviz.micro_tuning.events import MicroTuning, TextDelta, TextReport, WatchedEvent
 from neuralviz.micro_tuning.settings import (
     MAX_FOLLOWED_VALUES,
     TuningSettings,
@@ -30,7 +33,10 @@ def watch(
     settings: TuningSettings,
     should_stop: ShouldStop = never,
 ) -> Iterator[WatchedEvent]:
-    """Micro-tune in batches, with deltas, token shares where affordable, and a report per text."""
+    """Micro-tune in batches, with deltas, token shares where affordable, and a report per text.
+
+    An epoch of a text longer than the model's window gives events as its parts are read.
+    """
     from neuralviz.micro_tuning.loop import tune
 
     first = 0
@@ -42,6 +48,7 @@ def watch(
             settings,
             with_deltas=True,
             with_token_shares=can_follow(model, batch, settings),
+            with_parts=any(len(text.chunks) > 1 for text in batch),
             should_stop=should_stop,
         ):
             result = event.result
@@ -83,7 +90,7 @@ def can_follow(
 def _report_on(
     model: LanguageModel, result: MicroTuning, i: int, index: int, should_stop: ShouldStop
 ) -> TextReport:
-    from neuralviz.micro_tuning.predictions import predict_masked
+    from neuralviz.micro_tuning.predictions import fill_blanks, predict_masked
 
     text, settings = result.texts[i], result.settings
     deltas = [delta[i] for delta in result.deltas]
@@ -92,7 +99,7 @@ def _report_on(
     )
     shares = result.shares[i] if result.shares else None
     is_whole = len(after) == count_masked(text, settings)
-    return TextReport(
+    report = TextReport(
         index=index,
         text=text,
         shares=None if shares is None else shares.token_shares(),
@@ -101,3 +108,9 @@ def _report_on(
         after=after,
         loss_after=after.mean_loss if is_whole else None,
     )
+    sentence = sentence_with_blank(text.text, report)
+    with suppress(SettingsError, TextError):  # not finite, or too long for a small window
+        delta = TextDelta(result.model_id, settings.layers, tuple(deltas))
+        (blank,) = fill_blanks(model, sentence, [(1.0, delta)])
+        return replace(report, blank=blank)
+    return report

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
@@ -28,6 +29,7 @@ _Entry = TypeVar("_Entry")
 FEWEST_WORDS = 8  # of a text that is judged by its words in pieces
 MOSTLY_SPLIT = 0.4
 MOSTLY_UNREADABLE = 0.5
+_APOSTROPHE = re.compile(r"(?<=[^\W\d_])['’](?=[^\W\d_])")
 _AT_LEAST = "It must contain at least one word."
 
 
@@ -66,14 +68,31 @@ class TokenizedText(ShortRepr):
         return [self.text[start:end] for start, end in self.word_spans]
 
     @property
-    def looks_foreign(self) -> bool:
-        """Whether many words are in pieces, letters or unknown, so likely of a foreign language."""
+    def pieces(self) -> np.ndarray:
+        """[word] in how many pieces the vocabulary has it; of *don't*, only *don* counts."""
+        follows = np.isin(self.spans[:, 0], _find_joints(self.text))
+        return np.maximum(1, np.bincount(self.words, ~follows))
+
+    @property
+    def in_pieces(self) -> np.ndarray:
+        """[word in lower case, thus no name] whether the vocabulary has it in pieces alone."""
+        is_lower = np.array([word.islower() for word in self.word_texts])
+        return self.pieces[is_lower] > 1
+
+    @property
+    def is_spelt_out(self) -> bool:
+        """Whether most words are unknown, or known by their letters alone."""
         letters = np.bincount(self.words, self.spans[:, 1] - self.spans[:, 0])
-        pieces = np.bincount(self.words)
-        lacking = np.bincount(self.words, self.unknown) > 0
-        spelt_out = (letters >= 4) & (letters / pieces < 2)
-        in_pieces = len(pieces) >= FEWEST_WORDS and (pieces > 1).mean() >= MOSTLY_SPLIT
-        return bool(in_pieces or (lacking | spelt_out).mean() >= MOSTLY_UNREADABLE)
+        is_lacking = np.bincount(self.words, self.unknown) > 0
+        in_letters = (letters >= 4) & (letters / self.pieces < 2)
+        return bool((is_lacking | in_letters).mean() >= MOSTLY_UNREADABLE)
+
+    @property
+    def looks_foreign(self) -> bool:
+        """Whether the vocabulary lacks many words, so that the language is likely another one."""
+        n_words, in_pieces = len(self.pieces), self.in_pieces
+        is_split = n_words >= FEWEST_WORDS and in_pieces.sum() >= MOSTLY_SPLIT * len(in_pieces) > 0
+        return self.is_spelt_out or bool(is_split)
 
 
 def encode_texts(
@@ -184,8 +203,14 @@ def _number_words(word_ids: Sequence[int | None], spans: np.ndarray, text: str) 
     words = np.array([-1 if word is None else word for word in word_ids])
     is_blank = np.array([text[start : start + 1].isspace() for start in spans[:, 0]])
     touches = (spans[:-1, 1] >= spans[1:, 0]) & ~is_blank[1:]  # bytes of a character share its span
-    is_continued = touches & (words[1:] >= 0) & (words[1:] == words[:-1])
-    return np.cumsum(np.append(False, ~is_continued))
+    is_continued = (words[1:] >= 0) & (words[1:] == words[:-1])
+    is_continued |= np.isin(spans[1:, 0], _find_joints(text))
+    return np.cumsum(np.append(False, ~(touches & is_continued)))
+
+
+def _find_joints(text: str) -> list[int]:
+    """The places of apostrophes within words, and those behind them."""
+    return [place for match in _APOSTROPHE.finditer(text) for place in match.span()]
 
 
 def _cut_chunks(text: str, spans: np.ndarray, room: int) -> tuple[slice, ...]:

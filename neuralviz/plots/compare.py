@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 MAX_VALUES = 10  # texts; more leave no room for numbers in the cells
 FEW_TEXTS, LARGE_VALUES, SMALL_VALUES = 6, 14, 10  # px of the numbers, equal in all heatmaps
 MAX_TICKS = 9
+ROOM_FOR_TEXTS = 640  # px, from which on rows have the texts and not their numbers alone
 NAME_LENGTH, LINE_LENGTH = 60, 32
 NAMED_GROUPS, GROUP_NAME = 12, 14
 NARROWEST = 0.02  # minimum colour range
@@ -106,6 +107,10 @@ def _draw_matrix(matrix: Trace, title: str, layout: Layout) -> go.Figure:
     figure = draw([matrix], title, x, y, plot_bgcolor=NOT_MEASURED)
     if layout.groups is not None:
         _divide(figure, [layout.groups[i] for i in order])
+    elif len(order) <= MAX_VALUES:
+        names = {"yaxis.tickvals": list(range(len(order)))}
+        names |= {"yaxis.ticktext": [layout.names[i] for i in order]}
+        figure.layout.meta = {"from_width": [[ROOM_FOR_TEXTS, names]]}
     place = {int(text): position for position, text in enumerate(order)}
     for a, b in {pair, pair[::-1]} if pair else ():
         corners = {"x0": place[a] - 0.5, "x1": place[a] + 0.5}
@@ -121,12 +126,9 @@ def similarity_page(
     """A standalone page with one heatmap per method, each in all colours."""
     names = text_names(similarities[0].texts, labels)
     layout = Layout(names, np.arange(len(names)))
-    drawn: list[str] = []
-    for similarity in similarities:
-        heatmap = similarity_heatmap(similarity, layout)
-        heatmap.update_layout(height=640)
-        drawn.append(f"<div>{figure_html(heatmap, with_library=not drawn)}</div>")
-    return page_html(About(title), f"<main>{''.join(drawn)}</main>", style=_TWO_COLUMNS)
+    drawn = [figure_html(similarity_heatmap(part, layout), 640) for part in similarities]
+    heatmaps = "".join(f"<div>{part}</div>" for part in drawn)
+    return page_html(About(title), f"<style>{_TWO_COLUMNS}</style><main>{heatmaps}</main>")
 
 
 _BAR_BELOW = {"orientation": "h", "y": -0.12, "yanchor": "top", "thickness": 10, "nticks": 6}

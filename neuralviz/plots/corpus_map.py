@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import plotly.graph_objects as go
 from plotly.io.json import to_json_plotly
-from plotly.offline import get_plotlyjs
 
 from neuralviz.maps.opened import OpenCorpus, OpenMap, Window
 from neuralviz.maps.projection import REDUCERS, SETTING_NAMES
@@ -48,7 +47,7 @@ FADED = 0.12  # opacity of unselected points
 LEFT_OUT = 0.25  # opacity of filtered-out points
 _ENTRY_WIDTH = 118  # px of a name in the legend
 TITLE_CHARACTERS = 60
-_WIDE = 720  # px from which the legend is beside the points, and the title beside the tools
+_WIDE = 720  # px from which the legend is beside the points
 HOVERED_CHARACTERS = 60  # per line
 _FRAMES = {1: (860, 400), 2: (480, 300)}  # px, by how many maps are side by side
 _MOST_STRETCHED = 1.5  # scale of one axis in that of the other, where directions mean nothing
@@ -254,7 +253,7 @@ def _lay_out(
         figure.update_layout(showlegend=False)  # the names on the map say which is which
     longest = max((len(trace.name or "") for trace in figure.data), default=0)
     entry_width = min(_ENTRY_WIDTH, 9 * longest)
-    # on narrow screens, the title is below the tools and the legend below the points
+    # on narrow screens, the legend is below the points; live_figure.js places the title
     beside_look = {"orientation": "v", "x": 1.01, "y": 1, "yref": "paper", "yanchor": "top"}
     legend_beside = {f"legend.{name}": value for name, value in beside_look.items()}
     legend_beside["legend.maxheight"] = 1
@@ -263,8 +262,8 @@ def _lay_out(
         legend_below = {"y": 0, "yref": "paper", "yanchor": "top"}  # directly below the frame
     names = range(len(figure.layout.annotations))
     figure.update_layout(
-        title={"yref": "container", "y": 1, "yanchor": "top", "pad": {"t": 36}},
-        margin={"l": 2, "r": 2, "t": 70},
+        title={"yref": "container", "y": 1, "yanchor": "top", "pad": {"t": 8}},
+        margin={"l": 2, "r": 2, "t": 42},
         legend={
             "itemsizing": "constant",
             "entrywidth": entry_width,
@@ -274,11 +273,8 @@ def _lay_out(
             **legend_below,
         },
         meta={
-            "from_width": [
-                [_WIDE, {"title.pad.t": 8, "margin.t": 42, **legend_beside}],
-            ],
+            "from_width": [[_WIDE, legend_beside]],
             "stage": {  # presentation mode, with larger text
-                "title.pad.t": 8,  # no tools beside it
                 "margin.t": 74,
                 "legend.entrywidth": round(STAGE_SCALE * entry_width),
                 **{f"annotations.{place}.font.size": STAGE_NAME for place in names},
@@ -774,7 +770,7 @@ _HEIGHT = 560  # px of a map
 _LEGEND_HEIGHT = 110  # px for its legend or colour bar
 _SCRIPT = Path(__file__).with_name("map_page.js")
 _STYLE = f"""
-h2 {{ font-size: 1.15rem; margin: 0 }} .note {{ color: #5A6169 }}
+h2 {{ font-size: 1.15rem; margin: 0 }}
 label {{ margin-right: .5rem }} input, select {{ font: inherit; padding: .25rem .5rem }}
 main {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(min(28rem, 100%), 1fr));
   gap: 1.5rem; margin-top: 1rem }}
@@ -845,10 +841,10 @@ def _describe_projection(open_map: OpenMap) -> str:
     return ", ".join([reducer, *named])
 
 
-def page_of_maps(
+def maps_html(
     maps: Sequence[OpenMap], colours: Sequence[Mapping[str, PointColour]], rows: np.ndarray
 ) -> str:
-    """A `map_page` of some texts; ``colours`` are those of all points of each map, by name."""
+    """Maps with search, as part of a page; ``colours`` are of all points, by map and name."""
     pages = [
         PageMap(
             open_map.title,
@@ -860,11 +856,18 @@ def page_of_maps(
         )
         for open_map, by_name in zip(maps, colours, strict=True)
     ]
-    return map_page(pages, maps[0].corpus.texts_at(rows), describe_maps(maps, len(rows)))
+    return draw_searchable(pages, maps[0].corpus.texts_at(rows))
 
 
-def map_page(maps: Sequence[PageMap], texts: Sequence[str], provenance: About) -> str:
-    """A page of maps with search; works offline, as it contains plotly.js (5 MB)."""
+def page_of_maps(
+    maps: Sequence[OpenMap], colours: Sequence[Mapping[str, PointColour]], rows: np.ndarray
+) -> str:
+    """A standalone page of `maps_html`."""
+    return page_html(describe_maps(maps, len(rows)), maps_html(maps, colours, rows))
+
+
+def draw_searchable(maps: Sequence[PageMap], texts: Sequence[str]) -> str:
+    """Maps with one search, as part of a page."""
     max_characters = min(
         LONGEST_TEXT, max(FEWEST_CHARACTERS, MOST_CHARACTERS // max(1, len(texts)))
     )
@@ -876,16 +879,15 @@ def map_page(maps: Sequence[PageMap], texts: Sequence[str], provenance: About) -
     cut = any(len(text) > max_characters for text in texts)
     note = f" Search covers the first {max_characters:,} characters of each text." if cut else ""
     sections = "".join(_section(place, page_map) for place, page_map in enumerate(maps))
-    body = f"""<label for="search">Search</label>
+    return f"""<style>{_STYLE}</style>
+<label for="search">Search</label>
 <input id="search" type="search" size="30" autocomplete="off" placeholder="Find words in the texts">
 <span id="found" aria-live="polite"></span>
 <p class="note">Each point is a text. Point at it to read it.{note}</p>
 <main>{sections}</main>
-<script>{get_plotlyjs()}</script>
 <script id="data" type="application/json">{to_json_plotly(data)}</script>
 <script>{NAMES_SCRIPT}{_SCRIPT.read_text("utf-8")}</script>
 """
-    return page_html(provenance, body, style=_STYLE)
 
 
 def _section(place: int, page_map: PageMap) -> str:

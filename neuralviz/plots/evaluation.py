@@ -12,7 +12,7 @@ from plotly.subplots import make_subplots
 
 from neuralviz.evaluation.rows import find_swept_options
 from neuralviz.evaluation.yardsticks import compute_leads
-from neuralviz.headlines import write_lead
+from neuralviz.headlines import write_lead, write_values
 from neuralviz.plots.theme import (
     BLUE,
     DISSIMILAR,
@@ -323,7 +323,7 @@ def label_accuracy_figure(
         traces,
         escape(title),
         name_axis(list(accuracies), 16, **axis),
-        {"title": "accuracy (higher is better)", "range": [0, 100], "ticksuffix": "%"},
+        {"title": "accuracy ↑", "range": [0, 100], "ticksuffix": "%"},
         barmode="group",
         bargap=0.2,
         showlegend=True,
@@ -381,7 +381,12 @@ def yardstick_figure(results: Results, data: int, yardstick: Yardstick) -> go.Fi
         return line_figure(chart, name, [settings[row] for row in rows])
     if options:
         return grid_figure(chart, {name: [s[row] for row in rows] for name, s in options.items()})
-    return interval_figure(chart)
+    figure = interval_figure(chart)
+    is_finite = np.isfinite(chart.values)
+    written = iter(write_values(np.array(chart.values)[is_finite].tolist(), yardstick.is_share))
+    for trace, has_text in zip(figure.data, is_finite, strict=False):
+        trace.text = [next(written) if has_text else ""]  # with the digits of the headline
+    return figure
 
 
 def _find_baselines(yardstick: Yardstick, measured: Measured) -> dict[str, float]:
@@ -427,7 +432,7 @@ def lead_of_best(results: Results, data: int, yardstick: Yardstick) -> go.Figure
 def histograms(results: Results, data: int) -> Iterator[tuple[int, go.Figure]]:
     for row, label, result in results.finished(data):
         if len(result.same) and len(result.diff):
-            title = f"Cosines by {escape(label)}"
+            title = f"{escape(label)}: cosine similarities"
             yield row, product_histogram(result.same, result.diff, title)
 
 
@@ -447,7 +452,7 @@ def confusion_figures(
     for row, label, result in results.finished(data):
         for measure, confusion in result.confusions.items():
             reduced = confusion.merge_rarest()
-            title = f"Confused labels by {escape(label)} ({measure})"
+            title = f"{escape(label)}: confused labels ({measure})"
             yield row, measure, reduced, confusion_figure(reduced, title)
 
 
@@ -458,7 +463,7 @@ def quality_figures(results: Results, data: int) -> Iterator[tuple[int, str, go.
         maps = result.paraphrases
         if not maps:
             continue
-        yield row, "tau-c", quality_figure(maps, f"tau-c by {escape(label)}")
+        yield row, "tau-c", quality_figure(maps, f"{escape(label)}: tau-c")
         if first is None:
             first = (label, maps)
             continue

@@ -89,7 +89,7 @@ def turns_figure(words: Sequence[FollowedWord], named: int, first_layer: int) ->
         [_turns_line(words[i], i, coloured.get(i)) for i in [*grey, *coloured][-MAX_WORDS:]],
         "How far each layer turns a word",
         number_axis("layer", range(1, n_steps + 1), zeroline=False, range=[0.7, n_steps + 0.3]),
-        {"title": "cosine (1: no turn)", "zeroline": False},
+        {"title": "turn (1 − cosine)", "rangemode": "tozero"},
         showlegend=True,
     )
     if first_layer > 0:
@@ -101,7 +101,7 @@ def turns_figure(words: Sequence[FollowedWord], named: int, first_layer: int) ->
 
 def _turns_line(word: FollowedWord, place: int, colour: str | None) -> Trace:
     name, steps = escape(shorten(word.word, 20)), np.arange(1, len(word.turns) + 1)
-    hover = f"{name}, into layer %{{x}}<br>cosine %{{y:.3f}}"
+    hover = f"{name}, into layer %{{x}}<br>turn %{{y:.3f}}"
     look: Trace = {"width": 1.5, "size": 0, "opacity": 0.6, "showlegend": False}
     if colour:
         look = {"width": 4, "size": 9, "opacity": 1, "showlegend": True}
@@ -236,7 +236,7 @@ def layer_figure(
         traces,
         "Correlation with human scores by layer",
         _whole_numbers("layer", 0, n_layers - 1),
-        {"title": f"{coefficient} (higher is better)", "zeroline": True},
+        {"title": f"{coefficient} ↑", "zeroline": True},
     )
 
 

@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from neuralviz.micro_tuning import Blueprint
-    from neuralviz.micro_tuning.blanks import FilledBlank
-    from neuralviz.micro_tuning.events import RunRecord
+    from neuralviz.micro_tuning.events import FilledBlank, RunRecord
     from neuralviz.micro_tuning.settings import MaskedInputs
 
 MAX_LINES = 8
@@ -69,7 +68,10 @@ def describe_run(record: RunRecord, text: int = 0) -> About:
 def loss_figure(
     record: RunRecord, text: int, earlier: RunRecord | None = None, runs: tuple[int, int] = (2, 1)
 ) -> go.Figure:
-    """Losses by epoch, of many texts as a band; ``earlier``, another run, is drawn pale."""
+    """Losses by epoch, of many texts as a band; ``earlier``, another run, is drawn pale.
+
+    Of a long text, the losses at its parts are dots within the epoch that has begun.
+    """
     curves = record.loss_curves()
     name = f"{text + 1}. {escape(shorten(record.texts[text], 24))}"
     traces, n_epochs = [], record.settings.epochs
@@ -80,13 +82,25 @@ def loss_figure(
     is_band = len(curves) > MAX_LINES
     traces += _band(curves[record.texts_like(text)]) if is_band else _other_curves(curves, text)
     traces.append(_curve(curves[text], name, AFTER, width=4, size=8))
+    traces = [trace for trace in traces if _is_seen(trace)]
+    has_epochs, parts = bool(traces), [part for part in record.parts if part.text == text]
+    if parts:
+        n_done = record.epochs_reached
+        x, losses = [n_done + part.share for part in parts], [part.loss for part in parts]
+        hover = "so far in epoch %{x:.2~f}<br>loss %{y:.3f}"
+        traces.append(dots(x, losses, BEFORE, hover, size=9, name=f"parts in epoch {n_done + 1}"))
     return draw(
         traces,
         "Loss at the masked positions",
-        _epoch_axis(n_epochs),
+        _epoch_axis(n_epochs if has_epochs else 1),
         {"title": "loss, nats", "rangemode": "tozero"},
-        showlegend=len(curves) > 1 or earlier is not None,
+        showlegend=len(traces) > 1,
     )
+
+
+def _is_seen(trace: Trace) -> bool:
+    """Whether a curve has a point with a mark, or two with a line between them."""
+    return np.isfinite(trace["y"]).sum() > ("marker" not in trace)
 
 
 def _pale_name(runs: tuple[int, int]) -> str:
@@ -102,7 +116,7 @@ def _curve(
 
 
 def _other_curves(curves: np.ndarray, text: int) -> list[Trace]:
-    other_texts = [i for i in range(len(curves)) if i != text]
+    other_texts = [i for i in range(len(curves)) if i != text and np.isfinite(curves[i]).sum() > 1]
     name = "the other text" + "s" * (len(other_texts) > 1)
     look: Trace = {"width": 2, "legendgroup": "others"}
     return [
@@ -129,6 +143,8 @@ def delta_norm_figure(
     record: RunRecord, text: int, earlier: RunRecord | None = None, runs: tuple[int, int] = (2, 1)
 ) -> go.Figure:
     """Each layer's distance from its pretrained weights; ``earlier`` is drawn pale."""
+    if earlier is not None and not earlier.epochs_done(text):
+        earlier = None
     all_records = [record] if earlier is None else [earlier, record]
     # a layer has one colour in both runs
     layers = list(dict.fromkeys(name for run in all_records[::-1] for name in run.settings.layers))
@@ -278,11 +294,21 @@ _LEGEND = 40  # px
 
 
 def blueprint_grid(
-    inputs: MaskedInputs, blueprints: Sequence[Blueprint], tokens: Sequence[str], window: range
+    inputs: MaskedInputs,
+    blueprints: Sequence[Blueprint],
+    tokens: Sequence[str],
+    window: range,
+    by_hand: Sequence[int] = (),  # tokens that are masked in an input of their own
 ) -> go.Figure:
-    """Inputs × tokens, a band per blueprint."""
+    """Inputs × tokens, a band per blueprint, below one for what is masked by hand."""
     drawn = slice(window.start, window.stop)
-    by_row = inputs.blueprint[:MAX_ROWS]  # which blueprint
+    bands = [f"keep {blueprint.keep}, mask {blueprint.mask}" for blueprint in blueprints]
+    by_row, shift_of_row = inputs.blueprint[:MAX_ROWS], inputs.shift[:MAX_ROWS]
+    masked = inputs.masked[:MAX_ROWS].astype(float)
+    if by_hand:
+        by_row, shift_of_row = np.append(len(bands), by_row), np.append(0, shift_of_row)
+        masked = np.vstack([np.isin(np.arange(len(tokens)), by_hand), masked])
+        bands.append("masked by hand")
     names = [escape(shorten(token, _LONGEST)) for token in tokens[drawn]]
     x = np.arange(window.start, window.stop) + 1
     starts = np.flatnonzero(np.diff(by_row, prepend=-1))  # first row of each band
@@ -292,13 +318,14 @@ def blueprint_grid(
     bottom = tops[-1] + row
     # room for the name above each band
     edges = np.append(np.insert(tops, starts, tops[starts] - _BAND_HEAD), bottom)
-    masked = inputs.masked[: len(tops), drawn].astype(float)
     hover = [
-        f"blueprint {blueprints[blueprint]}, shift {shift}<br>masked input {number}"
-        for number, (blueprint, shift) in enumerate(zip(by_row, inputs.shift, strict=False), 1)
+        f"{bands[band]}, shift {shift}<br>masked input {number}" if number else bands[band]
+        for number, (band, shift) in enumerate(
+            zip(by_row, shift_of_row, strict=True), 0 if by_hand else 1
+        )
     ]
     grid = cells(
-        np.insert(masked, starts, np.nan, axis=0),
+        np.insert(masked[:, drawn], starts, np.nan, axis=0),
         x,
         edges,
         "%{text}<br>position %{x}",
@@ -316,20 +343,16 @@ def blueprint_grid(
         for name, colour in (("kept", KEPT), ("masked", MASKED))
     ]
     place: dict[str, Any] = {"x": 0, "xref": "paper", "xanchor": "left", "yanchor": "bottom"}
-    bands = [(blueprints[by_row[start]], tops[start]) for start in starts]
     titles = [
-        {
-            "text": f"<b>keep {band.keep}, mask {band.mask}</b>",
-            "y": top,
-            "showarrow": False,
-            **place,
-        }
-        for band, top in bands
+        {"text": f"<b>{bands[by_row[start]]}</b>", "y": tops[start], "showarrow": False, **place}
+        for start in starts
     ]
     shifts = [
-        f"shift {shift}" if number in starts else str(shift)
-        for number, shift in enumerate(inputs.shift[: len(tops)])
+        f"shift {shift}" if row_number in starts else str(shift)
+        for row_number, shift in enumerate(shift_of_row)
     ]
+    if by_hand:
+        shifts[0] = ""
     # a few tokens are horizontal, more are vertical
     longest = min(_LONGEST, max(map(len, tokens[drawn])))
     token_height = 40 if len(x) <= 16 else 30 + 8 * longest

@@ -1,4 +1,4 @@
-"""The report of an experiment as a standalone page."""
+"""Pages that need no network: the report of an experiment, and the parts of any page."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from html import escape
-from itertools import count, islice
+from html import escape, unescape
+from itertools import islice
+from numbers import Real
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import plotly.graph_objects as go
+from plotly.offline import get_plotlyjs
 
 from neuralviz import __version__
 from neuralviz.evaluation.broken import TIE
@@ -31,43 +34,42 @@ from neuralviz.plots.theme import FONT, shorten, style
 from neuralviz.words import many
 from neuralviz.words import number as written
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 MAX_HISTOGRAMS = 4  # and matrices of confused labels
 LEFT_OUT = ("kendall_b", "pearson")  # only in the tables
 MAX_LEADS = 15  # pairs of methods in the list: those of six methods
 WORST_LISTED = 3  # of each method
 QUOTED = 90  # characters of a text in a sentence
 NAMES_SCRIPT = Path(__file__).with_name("names.js").read_text("utf-8")
-TABLE_STYLE, _STYLE = (
-    Path(__file__).with_name(name).read_text("utf-8") for name in ("tables.css", "report.css")
+TABLE_STYLE, _STYLE, _SORT = (
+    Path(__file__).with_name(name).read_text("utf-8")
+    for name in ("tables.css", "page.css", "sort_tables.js")
 )
 
 
 def report_html(results: Results) -> str:
     """The page, findings first; user text is escaped."""
-    n_drawn = count()
-
-    def draw(figures: Iterable[go.Figure]) -> Iterator[str]:
-        return (figure_html(figure, with_library=next(n_drawn) == 0) for figure in figures)
-
     parts = [_summary_html(results)]
     for number, data in enumerate(results.data):
         finding = describe_verdict(results, number, name=_strong, quote=escape)
         parts.append(f"<h2>{escape(data.name)}</h2>" if len(results.data) > 1 else "")
         parts.append(f"<p class='headline'>{finding}</p>" if finding else "")
         parts.append(f"<p>{escape(data.describe())}.</p>")
-        parts += draw(proof_figures(results, number))
+        parts += map(figure_html, proof_figures(results, number))
         parts += _worst_html(results, number)
         parts += _tables_html(results, number)
-        parts += draw(other_figures(results, number))
+        parts += map(figure_html, other_figures(results, number))
         read = "; ".join(f"{role}: column “{column}”" for role, column in data.columns.items())
-        parts += [_note(note) for note in (*data.notes, f"Data hash: {data.digest}. {read}")]
+        parts += [note_html(note) for note in (*data.notes, f"Data hash: {data.digest}. {read}")]
     parts += [_explanation_html(results), _settings_html(results)]
     name = f": {results.data[0].name}" if len(results.data) == 1 else ""
-    return page_html(About(f"Evaluation{name}"), "".join(parts), style=_STYLE + TABLE_STYLE)
+    return page_html(About(f"Evaluation{name}"), "".join(parts))
 
 
-def _note(text: str) -> str:
-    return f"<p class='note'>{escape(text)}</p>"
+def note_html(text: str) -> str:
+    return f"<p class='note'>{escape(text)}</p>" if text else ""
 
 
 def _strong(label: str) -> str:
@@ -88,7 +90,7 @@ def _summary_html(results: Results) -> str:
 def _tables_html(results: Results, number: int) -> list[str]:
     parts = ["<h3>All numbers</h3>"]
     parts += [table_html(table) for table in results.tables(number) if table.heads]
-    parts += [_note(note) for note in results.sentences(number)]
+    parts += [note_html(note) for note in results.sentences(number)]
     parts.append(_leads_html(results, number))
     published = results.published_table(number)
     if published.lines:
@@ -182,7 +184,7 @@ def _settings_html(results: Results) -> str:
     ]
     measures = settings["measures"]
     measure_names = measures if isinstance(measures, str) else ", ".join(measures)
-    note = _note(
+    note = note_html(
         f"Measures: {measure_names}; {many(settings['neighbours'], 'neighbour')}; "
         f"{many(settings['bootstrap resamples'], 'bootstrap resample')}, seed "
         f"{settings['bootstrap seed']}. Cosine similarities that differ by less than {TIE:g} are "
@@ -200,7 +202,7 @@ def table_html(table: Table, columns: Sequence[int] | None = None) -> str:
     heads = []
     for column in positions:
         better = table.better[column]
-        direction = f"<small>{ARROWS[better]} {better}</small>" if better else ""
+        direction = f" <span title='{better}'>{ARROWS[better]}</span>" if better else ""
         heads.append(f"<th>{escape(table.heads[column])}{direction}</th>")
     lines = []
     for row, line in enumerate(table.lines):
@@ -225,6 +227,27 @@ def _assemble_table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str
     )
 
 
+def frame_html(frame: pd.DataFrame, title: str = "", formats: Mapping[str, str] = {}) -> str:
+    """A table of texts and numbers; ``formats`` are those of numbers by column, as ``%.2f``."""
+    heads = [f"<th class='text'>{escape(str(name))}</th>" for name in frame.columns]
+    written_formats = [formats.get(str(name), "") for name in frame.columns]
+    lines = [
+        [_cell_html(value, look) for value, look in zip(row, written_formats, strict=True)]
+        for row in frame.itertuples(index=False, name=None)
+    ]
+    return (f"<h3>{escape(title)}</h3>" if title else "") + _assemble_table(heads, lines)
+
+
+def _cell_html(value: Any, look: str) -> str:
+    if value is None or value != value:  # NaN
+        return "<td class=text></td>"
+    if isinstance(value, Real) and not isinstance(value, bool):
+        number = float(value)
+        shown = look % number if look else written(number, ".5g")
+        return f"<td class=text data-value='{number!r}'>{escape(shown)}</td>"
+    return f"<td class=text>{escape(str(value))}</td>"
+
+
 LONGEST_PART = 40  # characters of each part of a file name
 _NOT_IN_FILE_NAMES = re.compile(r"[^\w.+]+")
 _NOT_IN_ASCII_NAMES = re.compile(r"(?:[^a-z0-9.]|(?<!\d)\.|\.(?!\d))+")
@@ -240,55 +263,85 @@ class About:
 
     @property
     def line(self) -> str:
-        return " · ".join(f"{name}: {value}" for name, value in self.settings.items())
+        """The settings; what has no name stands for itself."""
+        return " · ".join(
+            f"{name}: {value}" if name else value for name, value in self.settings.items()
+        )
 
 
 NOTHING = About()
-_PAGE_STYLE = f"""
-body {{ font-family: {FONT}; margin: 1.5rem; color: #1F2328; background: white }}
-h1 {{ font-size: 1.5rem; margin: 0 0 .5rem }}
-dl {{ display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; margin: 0 0 1rem }}
-dt {{ color: #5A6169 }} dd {{ margin: 0 }} footer {{ color: #5A6169; margin-top: 1rem }}
-"""
+WORD_JOINER = "\u2060"  # invisible, in users' texts as markdown
+_TAG = re.compile(r"</?[a-z][^<>]*>")
+_BOLD = re.compile(r"\*\*(.+?)\*\*", re.DOTALL)
+_ESCAPED = re.compile(r"\\([^\sA-Za-z0-9])")
 
 
-def standalone_html(figure: go.Figure, provenance: About = NOTHING) -> str:
-    """A page with the figure and its settings; works offline, as it has plotly.js (5 MB)."""
-    page = go.Figure(figure).update_layout(autosize=True, width=None, height=None)
+def plain_text(label: str) -> str:
+    """What a label of plotly's says, without its markup."""
+    return unescape(_TAG.sub("", label.replace("<br>", " ")))
+
+
+def sentence_html(sentence: str) -> str:
+    """A headline in markdown: its first paragraph in large type, the others as notes."""
+    first, *others = filter(None, sentence.split("\n\n"))
+    return "".join(
+        f"<p class='{look}'>{_inline_html(paragraph)}</p>"
+        for look, paragraph in [("headline", first), *(("note", other) for other in others)]
+    )
+
+
+def _inline_html(markdown: str) -> str:
+    """Bold type and escaped characters; nothing else of markdown is in headlines."""
+    # what is escaped is kept apart, or an asterisk of a user's would begin bold type
+    kept: list[str] = []
+
+    def keep(match: re.Match[str]) -> str:
+        kept.append(escape(match[1]))
+        return f"\0{len(kept) - 1}\0"
+
+    bold = _BOLD.sub(r"<strong>\1</strong>", escape(_ESCAPED.sub(keep, markdown), quote=False))
+    return re.sub("\0(\\d+)\0", lambda match: kept[int(match[1])], bold).replace(WORD_JOINER, "")
+
+
+def figure_html(figure: go.Figure, height: int | None = None) -> str:
+    """A figure on white as part of a page."""
+    page = go.Figure(figure).update_layout(autosize=True, width=None)
+    page.update_layout(height=height or page.layout.height, paper_bgcolor="white")
     for _, changes in (page.layout.meta or {}).get("from_width", ()):
         page.update_layout({path.replace(".", "_"): value for path, value in changes.items()})
-    drawn = figure_html(page, with_library=True)
-    return page_html(provenance, drawn, title=figure.layout.title.text or "")
+    config = {"displayModeBar": False, "responsive": True, "showSendToCloud": False}
+    return style(page, dark=False).to_html(full_html=False, include_plotlyjs=False, config=config)
 
 
-def figure_html(figure: go.Figure, *, with_library: bool) -> str:
-    """A figure on white as part of a page, with plotly.js if needed."""
-    style(figure, dark=False).update_layout(paper_bgcolor="white")
-    config = {"displaylogo": False, "responsive": True, "showSendToCloud": False}
-    return figure.to_html(full_html=False, include_plotlyjs=with_library, config=config)
+def page_html(provenance: About, body: str, *, title: str = "") -> str:
+    """A page with title, settings and date, which works offline: with figures it has 5 MB.
 
-
-def page_html(provenance: About, body: str, *, style: str = "", title: str = "") -> str:
-    """A page with title, settings and date; ``title`` is the fallback for the browser tab."""
+    ``title`` is the fallback for the browser tab. A click on a table's head sorts it.
+    """
     settings = "".join(
         f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>"
         for name, value in provenance.settings.items()
     )
     settings = f"<dl>{settings}</dl>" if settings else ""
     heading = f"<h1>{escape(provenance.title)}</h1>" if provenance.title else ""
+    library = f"<script>{get_plotlyjs()}</script>" if "Plotly." in body else ""
+    sorting = f"<script>{_SORT}</script>" if "<table" in body else ""
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
 <title>{escape(provenance.title or title or "neuralviz")}</title>
-<style>{_PAGE_STYLE}{style}</style>
+<style>body {{ font-family: {FONT} }}
+{_STYLE}{TABLE_STYLE}</style>
+{library}
 </head>
 <body>
 {heading}
 {settings}
 {body}
 <footer>neuralviz {__version__}, {datetime.now(UTC):%Y-%m-%d}</footer>
+{sorting}
 </body>
 </html>
 """

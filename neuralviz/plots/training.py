@@ -209,7 +209,7 @@ def training_table_figure(
     numbers = numbers.drop(columns=["steps", "seconds", "diverged"])
     draw_rows = _row_bars if table.columns == "accuracy" else _row_lines
     place = "last layer" if table.columns == "accuracy" else table.columns
-    title = f"10-NN accuracy of “{escape(shorten(label, 30))}”, {place}; higher is better"
+    title = f"10-NN accuracy of “{escape(shorten(label, 30))}”, {place} ↑"
     return draw_rows(numbers).update_layout(title=title)
 
 

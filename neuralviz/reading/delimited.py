@@ -422,5 +422,5 @@ def restore_cells(table: Table) -> Table:
     titles, *values = [[cell for cell in cells if cell is not None] for cells in restored]
     if restored == written or any(None in cells for cells in restored):
         return table
-    note = "Took away the apostrophes before cells that a spreadsheet would run."
+    note = "Removed the apostrophes before cells that a spreadsheet would run."
     return replace(table, columns=tuple(titles), values=tuple(values), notes=(*table.notes, note))

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 MOST_SNAPSHOTS = 40  # beyond this, every second one is dropped
 DEFAULT_SNAPSHOTS = 10  # unless every_steps is set
-_NO_NUMBERS = "No snapshot was taken: the encoder gives no numbers any more."
+_NO_NUMBERS = "No snapshot was taken: the encoder outputs infinite or NaN values."
 
 
 class SnapshotCallback(TrainerCallback):

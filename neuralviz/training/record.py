@@ -208,6 +208,11 @@ class Lesson:
         return len(self.curves)
 
     @property
+    def is_sampled(self) -> bool:
+        """Whether snapshots are of some of the texts, or of their beginnings."""
+        return not ("Measured on all" in self.measured and self.measured.endswith("read whole."))
+
+    @property
     def loss(self) -> np.ndarray:
         """[step] nats."""
         return self.curves[:, 0]
@@ -264,7 +269,7 @@ def read_folder(folder: str | Path) -> RecordedTraining:
             n_bytes = sum(member.file_size for member in archive.infolist())
         recorded = RECORDING_FORMAT.unpack(path.read_bytes()) if n_bytes <= MOST_BYTES else None
         if not isinstance(recorded, RecordedTraining) or not isinstance(recorded.lesson, Lesson):
-            raise ValueError("This is no recorded training.")
+            raise ValueError("This is not a recorded training.")
         return recorded
     except (OSError, RuntimeError, ValueError, zipfile.BadZipFile) as error:
         raise NeuralvizError(
@@ -334,8 +339,8 @@ def hold_training(folder: Path) -> Iterator[None]:
         lock.acquire(blocking=False)
     except Timeout as error:
         raise NeuralvizError(
-            "This very training is under way already, in another tab or program. Wait until it "
-            "has ended, or stop it there."
+            "This training is already under way in another tab or program. Wait until it ends, or "
+            "stop it there."
         ) from error
     except OSError as error:
         reason = error.strerror or error

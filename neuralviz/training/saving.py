@@ -133,6 +133,6 @@ def _check_saved(learner: Learner, folder: Path) -> None:
     learner.train(was_training)
     if not np.allclose(saved, expected, rtol=0, atol=TOLERANCE * float(np.abs(expected).max())):
         raise StoreError(
-            "sentence-transformers reads other vectors from the folder than those that were "
+            "From the folder, sentence-transformers gets other vectors than those that were "
             "trained. Begin with a model of another family."
         )

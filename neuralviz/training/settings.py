@@ -16,9 +16,9 @@ from neuralviz.words import many
 PairKind = Literal["crops", "dropout", "masking"]
 PAIR_KINDS: tuple[PairKind, ...] = get_args(PairKind)
 PAIR_LINES: dict[PairKind, str] = {
-    "crops": "two different chunks of a text should be near each other",
-    "dropout": "a chunk, read twice, should be near itself",
-    "masking": "as crops, with tokens of both chunks masked",
+    "crops": "two different chunks of a text",
+    "dropout": "the same chunk twice, read with different dropout",
+    "masking": "two different chunks of a text, with tokens of both masked",
 }
 Splitting = Literal["sentencex", "full-stops"]
 TrainingPooling = Literal["mean", "cls", "sep", "seventh"]
@@ -36,7 +36,7 @@ EPOCHS = 1
 EPOCHS_FROM_SCRATCH = 10  # for random weights, and for the table alone
 Limits = tuple[str, int, int]  # noun, lowest, highest
 WHOLE_NUMBERS: Mapping[str, Limits] = {
-    "sentences": ("number of sentences of a chunk", 1, 100),
+    "sentences": ("number of sentences per chunk", 1, 100),
     "shortest": ("shortest sentence", 1, 100_000),
     "longest": ("longest sentence", 1, 10**9),
     "frozen_blocks": ("number of frozen blocks", 0, 10_000),
@@ -84,7 +84,9 @@ class TrainingSettings:
             if value is not None and not (math.isfinite(value) and value > 0):
                 raise SettingsError(f"The {noun} must be above 0.")
         if self.part == "table" and (self.frozen_blocks or self.pooling != "mean"):
-            raise SettingsError("The embedding table has no blocks to freeze, no pooling but mean.")
+            raise SettingsError(
+                "The embedding table has no blocks to freeze, and only mean pooling."
+            )
 
     @property
     def n_epochs(self) -> int:
@@ -111,7 +113,7 @@ def check_can_be_saved(pooling: TrainingPooling) -> None:
     """Raise `SettingsError` for ``seventh``, a pooling that sentence-transformers lacks."""
     if pooling not in SAVED_POOLINGS:
         raise SettingsError(
-            "The seventh token is there to compare with: sentence-transformers has no such "
+            "The seventh token is for comparison only: sentence-transformers has no such "
             "pooling, so the encoder cannot be saved. Use mean, cls or sep."
         )
 
@@ -206,7 +208,7 @@ class PairSource:
         if not len(self.skipped):
             return ""
         sentence = (
-            f"Left out as too short: {many(len(self.skipped), 'text')} of {len(self.texts):,}. A "
+            f"Too short for a pair: {many(len(self.skipped), 'text')} of {len(self.texts):,}. A "
             f"pair needs {self._needed()}."
         )
         is_advised = len(self.skipped) > _MOST_SKIPPED * len(self.texts)

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
 import streamlit as st
 
 from neuralviz.errors import NeuralvizError
-from neuralviz.headlines.micro_tuning import describe_masks
+from neuralviz.headlines.micro_tuning import describe_guesses, describe_masks
+from neuralviz.jobs.micro_tuning import PredictTokens
 from neuralviz.micro_tuning import DEFAULT_BLUEPRINTS, Blueprint, mask_inputs, parse_blueprints
+from neuralviz.micro_tuning.events import MaskedPredictions
 from neuralviz.models import BUNDLED, TokenizedText, tokenize
 from neuralviz.models.bundled import text_reader
-from neuralviz.models.shared import shared_model
+from neuralviz.models.shared import ModelRef, shared_model
 from neuralviz.plots.micro_tuning import MAX_ROWS, blueprint_grid
-from neuralviz.plots.report import About
+from neuralviz.plots.report import WORD_JOINER, About
 from neuralviz.plots.theme import shorten
-from neuralviz.ui.choices import chosen_model_id, load_model_or_none
-from neuralviz.ui.figures import allow_swiping, show_figure
-from neuralviz.ui.inputs import ALL_EXAMPLES, ask_text_fields
-from neuralviz.ui.page import show_error, slide, wide_columns
+from neuralviz.ui.choices import chosen_model_id, load_model_or_none, may_load
+from neuralviz.ui.figures import Handlers, allow_swiping, show_figure
+from neuralviz.ui.inputs import ALL_EXAMPLES, View, ask_text_fields, save_view
+from neuralviz.ui.page import find_page, plain, show_error, slide, wide_columns
+from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.words import many
 
 PAGE, BLUEPRINTS = "grid", "blueprints"  # the latter is the field's key, in the address, too
+MASKED = f"{PAGE}-masked"  # session state: positions of tokens that are masked by hand
+_READ = f"{MASKED}-read"  # session state: the address and the text that they are of
+GUESSES = SessionRuns(f"{PAGE}-guesses")
+PATIENCE = 0.6  # seconds
 WINDOW = 40  # tokens drawn at once: more cannot be read from the back of a room
 PAPERS_MIX = ", ".join(f"({keep}, {mask})" for keep, mask in DEFAULT_BLUEPRINTS)
 EXAMPLES = {
@@ -50,13 +62,26 @@ def show() -> None:
     except NeuralvizError as error:
         show_error(error)
         return
+    if blueprints_column.button("Tune with these", icon=":material/trending_down:"):
+        _open_micro_tuning(text.text, blueprints)
     _show_grid(text, blueprints)
 
 
+def _open_micro_tuning(text: str, blueprints: Sequence[Blueprint]) -> None:
+    """Open the Micro-tuning page with the text and the blueprints."""
+    address = {BLUEPRINTS: ", ".join(map(str, blueprints))}
+    with suppress(OSError):  # the page then opens with its own text
+        address["view"] = save_view(View((text,)))
+    st.switch_page(find_page("Micro-tuning"), query_params=address)
+
+
 def _show_grid(text: TokenizedText, blueprints: tuple[Blueprint, ...]) -> None:
-    tokens = text.tokens[_choose_chunk(text)]
+    number = _choose_chunk(text)
+    chunk = text.chunks[number - 1]
+    tokens = text.tokens[chunk]
     inputs = mask_inputs(len(tokens), blueprints)
     window = _choose_window(len(tokens))
+    masked = _ask_masks(text, chunk, window)
     n_inputs = len(inputs.masked)
     if n_inputs > MAX_ROWS:
         st.caption(f"Showing the first {MAX_ROWS} of {n_inputs:,} masked inputs.")
@@ -66,22 +91,84 @@ def _show_grid(text: TokenizedText, blueprints: tuple[Blueprint, ...]) -> None:
         allow_swiping("blueprint-grid", 70 + 22 * len(window)),
     ):
         show_figure(
-            blueprint_grid(inputs, blueprints, tokens, window),
+            blueprint_grid(inputs, blueprints, tokens, window, [i - chunk.start for i in masked]),
             "masking-blueprints",
-            None,
             alt=f"{many(n_inputs, 'masked input')} of {many(len(tokens), 'token')}",
+            handlers=Handlers(click=partial(_toggle_mask, chunk.start)),
             provenance=About(
                 "Masked inputs by blueprint and shift",
                 {"text": shorten(text.text, 60), "blueprints": listed},
                 files=(text.text, listed),
             ),
         )
+    if masked:
+        _show_guesses(text, number - 1, masked)
 
 
-def _choose_chunk(text: TokenizedText) -> slice:
+def _ask_masks(text: TokenizedText, chunk: slice, window: range) -> list[int]:
+    """The tokens of a window that are masked by hand, as indices in the text."""
+    options = [chunk.start + place + 1 for place in window]
+    _read_masks(text.text)
+    masked = set(st.session_state[MASKED]) & set(options)
+    st.session_state[MASKED] = sorted(masked)
+    st.pills(
+        "Click tokens to mask them by hand",
+        options,
+        selection_mode="multi",
+        # two options of one name would be one
+        format_func=lambda position: plain(text.tokens[position - 1]) + WORD_JOINER * position,
+        key=MASKED,
+        persist_state="session",
+    )
+    if masked:
+        st.query_params[MASKED] = ",".join(map(str, sorted(masked)))
+    else:
+        st.query_params.pop(MASKED, None)
+    st.session_state[_READ] = st.query_params.get(MASKED, ""), text.text
+    return [position - 1 for position in sorted(masked)]
+
+
+def _read_masks(text: str) -> None:
+    """Set the positions that are masked where the address or the text has changed."""
+    address = st.query_params.get(MASKED, "")
+    address_before, text_before = st.session_state.get(_READ, ("", text))
+    if address != address_before:
+        numbers = [word for word in address.split(",") if word.isdecimal()]
+        st.session_state[MASKED] = list(map(int, numbers))
+    elif text != text_before:
+        st.session_state[MASKED] = []
+    st.session_state[MASKED] = st.session_state.get(MASKED) or []
+
+
+def _toggle_mask(first: int, click: dict[str, Any]) -> None:
+    """Mask the token of the column that was clicked, or unmask it."""
+    masked = set(st.session_state.get(MASKED) or [])
+    st.session_state[MASKED] = sorted(masked ^ {first + int(click["x"])})
+
+
+def _show_guesses(text: TokenizedText, chunk: int, masked: Sequence[int]) -> None:
+    """What the model predicts for tokens that are masked by hand."""
+    model_id = chosen_model_id()
+    if not may_load(model_id):
+        return
+    task = PredictTokens(ModelRef.from_id(model_id), text.text, chunk, tuple(masked))
+
+    def show_sentence(predictions: MaskedPredictions | None, _live: bool) -> None:
+        if predictions is not None:
+            with slide(f"{PAGE}-guesses"):
+                st.markdown(plain(describe_guesses(text.tokens, predictions)))
+
+    sentences = RunSentences(start="The model reads the tokens …", done="")
+    show_run_panel(
+        GUESSES, GUESSES.start(task), show_sentence, sentences=sentences, patience=PATIENCE
+    )
+
+
+def _choose_chunk(text: TokenizedText) -> int:
+    """The number of a chunk, from 1."""
     n_chunks = len(text.chunks)
     if n_chunks == 1:
-        return text.chunks[0]
+        return 1
     key = f"{PAGE}-chunk"
     st.session_state[key] = min(st.session_state.get(key, 1), n_chunks)
     number = st.number_input(
@@ -99,7 +186,7 @@ def _choose_chunk(text: TokenizedText) -> slice:
         f"The text has {len(text):,} tokens, more than fit in the model's window. Showing "
         f"chunk {number} of {n_chunks}: tokens {chunk.start + 1:,} to {chunk.stop:,}."
     )
-    return chunk
+    return number
 
 
 def _choose_window(n_tokens: int) -> range:

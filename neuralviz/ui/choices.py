@@ -11,7 +11,6 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TypeVar
 
-import pandas as pd
 import streamlit as st
 
 from neuralviz.embedders import METHODS, EmbedderSpec, embedder_spec
@@ -33,7 +32,7 @@ from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.database import tidy_soon
 from neuralviz.ui.limits import effective_settings, has_visitors
 from neuralviz.ui.pace import let_others_draw
-from neuralviz.ui.page import plain, show_error
+from neuralviz.ui.page import plain, show_error, slide
 from neuralviz.words import many
 
 T = TypeVar("T")
@@ -41,7 +40,6 @@ M = TypeVar("M", bound="TextModel")
 _log = logging.getLogger(__name__)
 # settings of a widget whose value a link restores and other pages leave as it is
 REMEMBERED: dict[str, Any] = {"bind": "query-params", "persist_state": "session"}
-ROW_HEIGHT, LIST_HEIGHT = 37, 390  # px: of a row of a table, of a table at most
 
 
 def choose_one(
@@ -67,30 +65,27 @@ def choose_one(
     return chosen
 
 
-def show_choosable_table(
-    table: Mapping[str, Any],
-    key: str,
-    choose: Callable[[int], None],
-    columns: Mapping[str, Any],  # how they are shown; see ``st.dataframe``
-    order: Sequence[str] | None = None,  # the columns to show; all if None
+Write = Callable[[str], None]  # writes a headline
+
+
+def show_views(
+    page: str,
+    views: Mapping[str, Callable[[Write], None]],  # by name; none draws a slide of its own
+    *,
+    key: str,  # of the choice, in the address
 ) -> None:
-    """A table that scrolls when it is long; ticking a row calls ``choose`` with its place."""
+    """A menu of a page's further views, the first of which is open, and the chosen one as a slide.
 
-    def choose_ticked() -> None:
-        for place in st.session_state[key]["selection"]["rows"]:
-            choose(place)
-
-    frame = pd.DataFrame(table)
-    st.dataframe(
-        frame,
-        hide_index=True,
-        height=min(LIST_HEIGHT, ROW_HEIGHT * (len(frame) + 1) + 3),
-        key=key,
-        on_select=choose_ticked,
-        selection_mode="single-row",
-        column_config=columns,
-        column_order=order,
-    )
+    On the stage, the arrow keys lead through all of them.
+    """
+    name = first = next(iter(views))
+    if len(views) > 1:
+        with st.container(key=f"views-{page}"):
+            name = choose_one(
+                st.segmented_control, "View", list(views), key=key, label_visibility="collapsed"
+            )
+    with slide(f"{page}-view") as write_headline:
+        views.get(name, views[first])(write_headline)
 
 
 def choose_precision(key: str, first: str) -> Precision:
@@ -210,7 +205,7 @@ def _browser() -> str:
 
 # --- models --------------------------------------------------------------------------------------
 
-_DEVICES = {"cpu": "the CPU", "cuda": "the GPU"}
+_DEVICES = {"cuda": "the GPU"}
 OF_SIDEBAR = "Model in the sidebar"
 SUGGESTIONS = [BUNDLED, "bert-base-uncased", "distilbert-base-uncased", "roberta-base"]
 
@@ -225,7 +220,7 @@ def show_model_sidebar() -> None:
             "Model",
             [*(SUGGESTIONS[:1] if is_demo else SUGGESTIONS), *trained_names("text")],
             key="model",
-            bind="query-params",
+            **REMEMBERED,  # not all pages have it
             accept_new_options=not is_demo,
             help=(
                 "“bundled” is the only masked language model of this demo."
@@ -236,11 +231,8 @@ def show_model_sidebar() -> None:
             ),
         )
         held = find_held("text", model_id or BUNDLED)
-        device = held and held.device.type
-        st.caption(
-            f"Runs on {_DEVICES.get(device, device)}." if device
-            else "Loaded on first use."
-        )  # fmt: skip
+        if held is not None and held.device.type != "cpu":
+            st.caption(f"Runs on {_DEVICES.get(held.device.type, held.device.type)}.")
 
 
 def trained_names(kind: ModelKind) -> list[str]:
@@ -268,11 +260,12 @@ def choose_text_model(
         "SBERT-WK was designed for sentence encoders, which are trained to compare texts. The "
         "model in the sidebar is the one used for micro-tuning."
     ),
+    other: str = OF_SIDEBAR,  # or a model's name
 ) -> str:
-    """Ask for an encoder or the sidebar's model; return its id."""
+    """Ask for an encoder or another model, by default the sidebar's; return its id."""
     choice = st.selectbox(
         "Model",
-        [MINILM, *trained_names("text"), OF_SIDEBAR],
+        [MINILM, other, *trained_names("text")],
         key=key,
         bind="query-params",
         accept_new_options=not effective_settings().demo,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -12,7 +12,7 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.embedders import EmbedderSpec
-from neuralviz.embedders.specs import full_method_labels, short_labels
+from neuralviz.embedders.specs import full_method_labels
 from neuralviz.errors import NeuralvizError
 from neuralviz.evaluation.similarity import (
     Disagreements,
@@ -36,14 +36,15 @@ from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
-from neuralviz.ui.choices import choose_method, needs_asking, show_choosable_table
+from neuralviz.ui.choices import Write, choose_method, needs_asking, show_views
+from neuralviz.ui.downloads import offer_table
 from neuralviz.ui.figures import (
+    NO_HANDLERS,
     Handlers,
     allow_swiping,
-    download_table,
-    draw_live_figure,
-    open_downloads,
+    show_choosable_table,
     show_figure,
+    show_table,
 )
 from neuralviz.ui.inputs import ask_texts, put_texts_in_address
 from neuralviz.ui.page import (
@@ -89,6 +90,7 @@ TEXT_COLUMNS = ("text A", "text B")
 FRAMED_LENGTH = 90  # characters: one line or two of the stage
 SHOWN_HEIGHT = 84  # px of a text; longer ones are scrolled
 PATIENCE = 0.5  # seconds: enough for most pairs
+NEURAL = ("neural", "neural-1")  # methods whose embeddings words have shares of
 
 
 @st.cache_data(max_entries=1, show_spinner=False)
@@ -257,9 +259,13 @@ def _show_comparison(panel: Panel, live: bool) -> None:
     if live or not panel.results:
         return
     _show_warnings(panel.comparison)
-    _show_neural_pairs(panel)
+    views: dict[str, Callable[[Write], None]] = {}
     if panel.least_alike is not None:
-        _show_disagreements(panel, *panel.least_alike, headline)
+        views["Disagreements"] = partial(_show_disagreements, panel, *panel.least_alike, headline)
+    if any(spec.method in NEURAL for spec in panel.run.task.specs):
+        views["Words"] = partial(_show_neural_pairs, panel)
+    if views:
+        show_views("compare", views, key="compare-more")
 
 
 def _open_pair(panel: Panel) -> None:
@@ -290,18 +296,15 @@ def _show_heatmaps(panel: Panel, live: bool) -> None:
         key, height = f"compare-{place}", HEIGHTS[len(drawn)]
         name = f"similarity {similarity.method}"
         with column:
-            if live:
-                draw_live_figure(figure, key=key, height=height, name=name)
-            else:
-                show_figure(
-                    figure,
-                    key=key,
-                    numbers=partial(similarity_table, similarity),
-                    name=name,
-                    height=height,
-                    handlers=Handlers(choose_cell),
-                    provenance=panel.provenance,
-                )
+            show_figure(
+                figure,
+                name,
+                partial(similarity_table, similarity),
+                panel.provenance,
+                key=key,
+                height=height,
+                handlers=NO_HANDLERS if live else Handlers(choose_cell),
+            )
 
 
 def _show_warnings(comparison: Comparison) -> None:
@@ -322,26 +325,25 @@ def _show_warnings(comparison: Comparison) -> None:
 
 
 def _show_disagreements(
-    panel: Panel, first: Similarity, second: Similarity, main_headline: str
+    panel: Panel, first: Similarity, second: Similarity, main_headline: str, write_headline: Write
 ) -> None:
     """Draw two methods against each other, and list the pairs on which all disagree most."""
-    st.subheader("Where the methods disagree", anchor=False)
     headline = plain(describe_agreement([first, second]))
-    with slide("two-methods", headline if headline != main_headline else ""):
-        _show_framed(panel.texts, "two")
-        heatmap, pairs = wide_columns(2, "compare-differences")
-        with heatmap:
-            show_figure(
-                difference_heatmap(first, second, panel.layout),
-                key="compare-difference",
-                numbers=lambda: similarity_table(first, rank_differences(first, second)),
-                name=f"rank difference {first.method} {second.method}",
-                height=480,
-                handlers=Handlers(choose_cell),
-                provenance=panel.provenance,
-            )
-        with pairs, hide_on_stage("compare-pairs"):
-            _list_pairs(panel)
+    write_headline(headline if headline != main_headline else "")
+    _show_framed(panel.texts, "two")
+    heatmap, pairs = wide_columns(2, "compare-differences")
+    with heatmap:
+        show_figure(
+            difference_heatmap(first, second, panel.layout),
+            key="compare-difference",
+            numbers=lambda: similarity_table(first, rank_differences(first, second)),
+            name=f"rank difference {first.method} {second.method}",
+            height=480,
+            handlers=Handlers(choose_cell),
+            provenance=panel.provenance,
+        )
+    with pairs, hide_on_stage("compare-pairs"):
+        _list_pairs(panel)
 
 
 def _list_pairs(panel: Panel) -> None:
@@ -352,11 +354,8 @@ def _list_pairs(panel: Panel) -> None:
         st.caption("No pair of texts was embedded by every method.")
         return
     listed = _sort_pairs(differences, [result.method for result in results])[:LISTED_PAIRS]
-    counted = f"The first {LISTED_PAIRS:,} of {n_pairs:,} pairs"
-    st.caption(
-        f"{counted if n_pairs > LISTED_PAIRS else many(n_pairs, 'pair')} of texts. Difference: of "
-        "their ranks, as a percentage of all ranks. Select a row to see its texts above."
-    )
+    if n_pairs > LISTED_PAIRS:
+        st.caption(f"The first {LISTED_PAIRS:,} of {n_pairs:,} pairs.")
     ranks = [f"{result.method}: rank" for result in results]
     table: dict[str, Any] = {"difference": 100 * differences.spread[listed]}
     ends = differences.first[listed], differences.second[listed]
@@ -365,9 +364,10 @@ def _list_pairs(panel: Panel) -> None:
     for m, result in enumerate(results):
         table[result.method] = differences.products[listed, m]
         table[ranks[m]] = differences.ranks[listed, m].astype(int)
+    key = f"compare-pairs-{panel.run.id}-{listed[0]}-{listed[-1]}"
     show_choosable_table(
         table,
-        f"compare-pairs-{panel.run.id}-{listed[0]}-{listed[-1]}",
+        key,
         lambda row: choose_pair(*(int(texts[row]) for texts in ends)),
         {
             "difference": st.column_config.NumberColumn(format="%.0f%%", width=85),
@@ -376,8 +376,8 @@ def _list_pairs(panel: Panel) -> None:
         },
         ["difference", *TEXT_COLUMNS, *ranks],  # that fit
     )
-    with open_downloads("compare-pairs"):
-        download_table("All pairs", lambda: pairs_table(results), "pairs", key="compare-pairs")
+    all_pairs = partial(pairs_table, results)
+    offer_table("All pairs", all_pairs, "pairs", place=key, provenance=panel.provenance)
 
 
 def _sort_pairs(differences: Disagreements, methods: Sequence[str]) -> np.ndarray:
@@ -466,24 +466,22 @@ def _show_products(panel: Panel) -> None:
             cosine = number(float(result.products[a, b]), ".3f")
             rank = f"{result.ranks[a, b]:,.0f} of {np.isfinite(result.of_pairs).sum():,}"
         rows.append({"method": result.method, "cosine": cosine, "rank": rank})
-    st.dataframe(pd.DataFrame(rows), hide_index=True, key="compare-pair-table")
+    show_table(pd.DataFrame(rows), "compare-pair-table")
 
 
-def _show_neural_pairs(panel: Panel) -> None:
+def _show_neural_pairs(panel: Panel, _write: Write) -> None:
     """Show by each neural method which words of the two texts shaped their embeddings."""
     a, b = chosen_pair(panel.texts) or (0, 1)
-    names = short_labels([embedded.method for embedded in panel.comparison])
     for place, (spec, embedded) in enumerate(
         zip(panel.run.task.specs, panel.comparison, strict=True)
     ):
         vectors = embedded.vectors
-        if a == b or spec.method not in ("neural", "neural-1") or vectors is None:
+        if a == b or spec.method not in NEURAL or vectors is None:
             continue
         if not np.isfinite(vectors[[a, b]]).all():
             continue
         runs = SessionRuns(f"compare-pair-{place}")
         run = runs.start(FollowPair(spec, (panel.texts[a], panel.texts[b]), panel.run.task.models))
-        st.subheader(plain(f"How {names[place]} sees these two texts"), anchor=False)
         show_run_panel(
             runs,
             run,
@@ -501,7 +499,8 @@ def _show_words(
     if not words:
         st.caption("Word shares are shown here for short texts only; see Micro-tuning.")
         return
-    sides = zip(st.columns(2), pair, words, ("first", "second"), strict=True)
+    columns = wide_columns(2, f"compare-words-{place}")
+    sides = zip(columns, pair, words, ("first", "second"), strict=True)
     for column, text, (text_words, shares), side in sides:
         key = f"compare-words-{place}-{side}"
         with column, allow_swiping(f"{key}-wide", shares_width(text_words)):
@@ -509,6 +508,6 @@ def _show_words(
                 shares_figure(text_words, shares, f"Word shares in text {text + 1}: {method}"),
                 key=key,
                 numbers=pd.DataFrame({"word": text_words, "share": shares}),
-                name=f"word-shares-{text + 1}",
+                name=f"word-shares {method} {text + 1}",
                 height=360,
             )

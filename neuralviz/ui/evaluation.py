@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -29,10 +30,9 @@ from neuralviz.evaluation.data import (
     make_data,
 )
 from neuralviz.evaluation.measures import check_measures
-from neuralviz.evaluation.probing_tasks import TASKS, probing_task
+from neuralviz.evaluation.probing_tasks import TASKS, ProbingTask, probing_task
 from neuralviz.evaluation.results import (
     EMPTY_CELL,
-    EXPLAINED,
     EvaluationPlan,
     Measured,
     MeasureSettings,
@@ -49,7 +49,6 @@ from neuralviz.evaluation.rows import (
 from neuralviz.evaluation.yardsticks import (
     best_first,
     compute_leads,
-    explain_measures,
     rank_methods,
     worst_cases,
     yardsticks_of,
@@ -81,23 +80,24 @@ from neuralviz.store.writing import BYTE_ORDER_MARK
 from neuralviz.ui.choices import (
     JOINED,
     MODEL_HELP,
+    Write,
     choose_one,
     choose_precision,
     corpus_store,
     may_load,
     offline_models,
+    show_views,
     trained_names,
 )
 from neuralviz.ui.corpus.opened import open_corpus
+from neuralviz.ui.downloads import Entry, Files, offer, table_files
 from neuralviz.ui.figures import (
     allow_swiping,
-    download,
-    download_table,
     list_cells,
     list_worst,
-    open_downloads,
     quote,
     show_figure,
+    show_html,
 )
 from neuralviz.ui.inputs import (
     BY_DIGEST,
@@ -109,9 +109,16 @@ from neuralviz.ui.inputs import (
 )
 from neuralviz.ui.limits import effective_settings, row_limit
 from neuralviz.ui.pace import let_others_draw
-from neuralviz.ui.page import plain, result_view_id, show_error, show_on_stage, slide, wide_columns
+from neuralviz.ui.page import (
+    hide_on_stage,
+    plain,
+    result_view_id,
+    show_error,
+    show_on_stage,
+    slide,
+    wide_columns,
+)
 from neuralviz.ui.runs import SessionRuns, find_current_run, show_current_run
-from neuralviz.words import many
 
 KEY = "evaluation"
 MAX_K = 1000
@@ -127,7 +134,6 @@ _TABLE_COLUMNS = (
     "sentence1, sentence2 and score; text and group; text and label; or original, generated, "
     "varies, value, fixed1 and fixed2"
 )
-Write = Callable[[str], None]
 
 RUNS = SessionRuns(KEY)
 LONGEST_NAME = 100  # characters
@@ -141,14 +147,15 @@ def show() -> None:
     task, pressed = choose_evaluation()
     view = ""
     if task is None and pressed:
-        st.info("Choose data and at least one method first; what is missing is said above.")
+        st.info("Choose data and at least one method first.")
     if task is not None:
         if pressed:
             put_upload_in_address(KEY)
         view = corpus_view(task.corpus) if task.corpus else result_view_id(KEY)
         (data,) = task.plan.data
-        size = f"{many(len(data.texts), 'different text')}, {many(len(task.plan.rows), 'method')}."
-        st.caption(plain(" ".join([f"{data.name}: {data.describe()}.", *data.notes, size])))
+        is_example = st.session_state.get(f"{KEY}-source") == "Example"
+        if not is_example or isinstance(data, ProbingTask):  # an example has a line of its own
+            st.caption(plain(" ".join([f"{data.name}: {data.describe()}.", *data.notes])))
     recorded = next((run for run in _load_recorded_runs() if run.task == task), None)
     run = find_current_run(RUNS, task, view, pressed=pressed, recorded=recorded)
     if run is None:
@@ -544,12 +551,10 @@ def _show_state(state: EvaluationState, live: bool) -> None:
     if has_figure:  # the stage shows the figures first
         _show_numbers(results)
     if live:
-        st.caption("Figures appear when all methods are finished.")
         return
     if results.finished(0):
         _offer_downloads(results)
     if shown is not None:
-        shown.show_worst()
         shown.show_views()
 
 
@@ -589,7 +594,7 @@ def _describe(results: Results) -> About:
 
 
 def _show_numbers(results: Results) -> None:
-    """Show the table of numbers with an explanation of its columns."""
+    """Show the table of numbers, and what is known of its rows."""
     table = results.table(0)
     details = DETAILS + ALSO_DETAILS * (results.data[0].kind == "pairs")
     is_detailed = any(head.endswith(details) for head in table.heads)
@@ -598,18 +603,18 @@ def _show_numbers(results: Results) -> None:
         place for place, head in enumerate(table.heads) if in_full or not head.endswith(details)
     ]
     table = table._replace(heads=["method", *table.heads[1:]])
-    st.html(f"<style>{TABLE_STYLE}</style>{table_html(table, visible_columns)}")
+    style = f"<style>{TABLE_STYLE}</style>"
+    show_html(style + table_html(table, visible_columns), f"{KEY}-numbers")
     if is_detailed:
         st.toggle("Show all columns", key="all-numbers")
     for sentence in results.sentences(0):
         st.warning(plain(sentence))
     published = results.published_table(0)
     if published.lines:
-        st.caption("Published results on the same data, with the model used in the paper:")
-        st.html(table_html(published))
-    hidden = () if in_full else (EXPLAINED["uniformity"],)
-    explained = [line for line in explain_measures(results, 0) if line not in hidden]
-    st.caption(" ".join([*explained, f"Models: {plain(results.models())}."]))
+        st.caption("Published, with the paper's model:")
+        show_html(table_html(published), f"{KEY}-published", title="Published results")
+    undefined = f" {EMPTY_CELL}: undefined." * any(EMPTY_CELL in line for line in table.lines)
+    st.caption(f"Models: {plain(results.models())}.{undefined}")
 
 
 def _offer_downloads(results: Results) -> None:
@@ -620,11 +625,12 @@ def _offer_downloads(results: Results) -> None:
         record = results.as_record()
         return json.dumps(record, ensure_ascii=False, indent=2, allow_nan=False)
 
-    with open_downloads(KEY, "Download the results"):
-        download("Report (HTML)", lambda: report_html(results), f"{name}.html", key=KEY)
-        download("Results (CSV)", lambda: BYTE_ORDER_MARK + results.csv(), f"{name}.csv", key=KEY)
-        download("Results (JSON)", write_json, f"{name}.json", key=KEY)
-        st.caption(f"The report lists all settings. In tables, {EMPTY_CELL} means undefined.")
+    files: Files = {
+        "Report (HTML)": (f"{name}.html", partial(report_html, results)),
+        "CSV": (f"{name}.csv", lambda: BYTE_ORDER_MARK + results.csv()),
+        "JSON": (f"{name}.json", write_json),
+    }
+    offer(KEY, Entry("All results", files, place=f"{KEY}-numbers"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -696,32 +702,31 @@ class _Shown:
 
     # --- the worst cases -----------------------------------------------------------------------
 
-    def show_worst(self) -> None:
-        """Show the worst case of a method as a sentence, and its worst cases as a table."""
+    def _describe_worst(self) -> dict[str, str]:
+        """A sentence on the worst case of each method that has one, by label."""
         data, name = self.results.data[0], headlines.short_name(self.results, _name_method)
-        sentences = {
+        return {
             label: sentence
             for _, label, measured in self.results.finished(0)
             if (sentence := headlines.describe_worst(data, measured, name(label), quote))
         }
-        if not sentences:
-            return
-        with slide("evaluation-worst") as write_headline:
-            label, measured = self.pick_method("evaluation-worst-of", sentences, "Errors of")
-            write_headline(sentences[label])
-            kinds = list(worst_cases(data, measured).items())
-            for title, cases in kinds[:1]:
-                self._show_cases(title, cases, 0, label)
-        for place, (title, cases) in enumerate(kinds[1:], 1):  # they do not fit on the stage
-            self._show_cases(title, cases, place, label)
+
+    def _draw_worst(self, write_headline: Write) -> None:
+        """Show the worst case of a method as a sentence, and its worst cases as a table."""
+        sentences = self._describe_worst()
+        label, measured = self.pick_method("evaluation-worst-of", sentences, "Errors of")
+        write_headline(sentences[label])
+        kinds = list(worst_cases(self.results.data[0], measured).items())
+        for place, (title, cases) in enumerate(kinds):
+            place_on_page = hide_on_stage(f"evaluation-worst-{place}") if place else nullcontext()
+            with place_on_page:  # on the stage, there is room for one
+                self._show_cases(title, cases, place, label)
 
     def _show_cases(self, title: str, cases: pd.DataFrame, place: int, label: str) -> None:
         st.markdown(f"**{title}**")
-        list_worst(cases, f"evaluation-worst-{place}")
-        key, about = f"evaluation-errors-{place}", _describe(self.results)
-        with open_downloads(key):
-            name = f"{about.title} errors of {label}"
-            download_table("Errors", cases, name, key=key, provenance=about)
+        about = _describe(self.results)
+        files = table_files(cases, f"{about.title} errors of {label}", about)
+        list_worst(cases, f"evaluation-worst-{place}", title, files)
 
     # --- other views ---------------------------------------------------------------------------
 
@@ -731,6 +736,7 @@ class _Shown:
         finished = [measured for _, _, measured in results.finished(0)]
         is_pairs = isinstance(results.data[0], ScoredData) and bool(finished)
         drawings: dict[str, tuple[bool, Callable[[Write], None]]] = {
+            "Errors": (bool(self._describe_worst()), self._draw_worst),
             "Pair by pair": (is_pairs, self._draw_pairs),
             "Similar and dissimilar": (
                 any(len(measured.same) and len(measured.diff) for measured in finished),
@@ -744,19 +750,9 @@ class _Shown:
             "Controlled paraphrases": (any(m.paraphrases for m in finished), self._draw_qualities),
         }
         views = {view: draw for view, (is_there, draw) in drawings.items() if is_there}
-        if not views:
-            return
-        st.subheader("More ways to look at it", anchor=False)
-        first = next(iter(views))
-        view = choose_one(
-            st.segmented_control,
-            "View",
-            list(views),
-            key=f"view-{results.data[0].kind}",  # the first view depends on the kind
-            label_visibility="collapsed",
-        )
-        with slide("evaluation-view") as write_headline:
-            views.get(view, views[first])(write_headline)
+        if views:
+            # the first view depends on the kind
+            show_views("evaluation", views, key=f"view-{results.data[0].kind}")
 
     def _draw_pairs(self, write_headline: Write) -> None:
         data = self.results.data[0]
@@ -768,7 +764,7 @@ class _Shown:
         table = pd.DataFrame(
             {"text1": firsts, "text2": seconds, "score": data.scores, "product": measured.products}
         )
-        title = f"Human score and cosine similarity by {escape(label)}"
+        title = f"{escape(label)}: human scores and cosine similarities"
         sentences = list(zip(firsts, seconds, strict=True))
         figure = scatter_figure(measured.products, data.scores, sentences, None, title)
         self.draw(figure, "pairs", table, height=520)
@@ -795,11 +791,8 @@ class _Shown:
         for place, (row, figure) in zip(places, figures.values(), strict=False):
             with place:
                 key = f"evaluation-histogram-{row}"
-                self.draw(figure, "products", partial(tabulate, row), key=key)
-        st.caption(
-            "The less the two distributions overlap, the better the method separates similar "
-            "from dissimilar texts. At most 20,000 pairs of each kind are shown."
-        )
+                name = f"products {results.rows[row].label}"
+                self.draw(figure, name, partial(tabulate, row), key=key)
 
     def _draw_shared_errors(self, write_headline: Write) -> None:
         results, compared = self.results, self.results.compared[0]
@@ -810,11 +803,6 @@ class _Shown:
             frame.insert(0, "method", labels)
             with allow_swiping(f"evaluation-overlap-{name}-wide", 320 + 60 * len(labels)):
                 self.draw(figure, f"{name}-shared-errors", frame)
-        st.caption(
-            "The number of triplets or comparisons that both methods break, divided by the number "
-            "that the better of the two breaks (Eq. 3). Where it is low, combining the methods may "
-            "help. A cell is empty if one of the two makes no errors."
-        )
 
     def _draw_confusions(self, _write_headline: Write) -> None:
         drawings = list(plots.confusion_figures(self.results, 0))
@@ -825,7 +813,6 @@ class _Shown:
                 frame = pd.DataFrame(confusion.counts, columns=list(confusion.labels))
                 frame.insert(0, "own label", list(confusion.labels), allow_duplicates=True)
                 self.draw(figure, f"{measure}-confused-labels", frame)
-        st.caption("Each row shows which labels the texts of one label get, as shares of them.")
 
     def _draw_qualities(self, write_headline: Write) -> None:
         sentence = headlines.describe_followed_quality(
@@ -850,4 +837,3 @@ class _Shown:
             if self.results.rows[row].label == label:
                 with allow_swiping(f"evaluation-{kind}-wide", 320 * len(measured.paraphrases)):
                     self.draw(figure, f"paraphrases-{kind}", tabulate if kind == "tau-c" else None)
-        st.caption("One quality of similarity varies; the others are fixed at the values shown.")

@@ -1,12 +1,11 @@
-"""Figures that stay the same element while their data change, and tables, with downloads."""
+"""Figures that stay the same element while their data change, and tables; see `downloads`."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -21,9 +20,17 @@ import streamlit.components.v2
 from pandas.api.types import is_numeric_dtype
 from streamlit.delta_generator import DeltaGenerator
 
-from neuralviz.plots.report import NAMES_SCRIPT, NOTHING, About, file_name, standalone_html
-from neuralviz.plots.theme import escape, shorten, templates_json, unstyled_json
-from neuralviz.store.writing import frame_csv, frame_parquet
+from neuralviz.plots.report import (
+    NAMES_SCRIPT,
+    NOTHING,
+    About,
+    figure_html,
+    file_name,
+    frame_html,
+    plain_text,
+)
+from neuralviz.plots.theme import shorten, templates_json, unstyled_json
+from neuralviz.ui.downloads import Entry, Files, offer, table_files
 from neuralviz.ui.page import hide_on_stage, plain
 from neuralviz.words import number
 
@@ -40,11 +47,17 @@ _component = streamlit.components.v2.component(
     "neuralviz_live_figure",
     html="<div class='neuralviz-figure' role='figure'></div>",
     css=".neuralviz-figure { width: 100%; overflow: hidden; }",
-    js=f"const TEMPLATES = {templates_json()}\n{NAMES_SCRIPT}\n"
-    f"{(_ASSETS / 'live_figure.js').read_text('utf-8')}",
+    js="\n".join(
+        [
+            f"const TEMPLATES = {templates_json()}",
+            NAMES_SCRIPT,
+            *((_ASSETS / name).read_text("utf-8") for name in ("picture.js", "live_figure.js")),
+        ]
+    ),
     isolate_styles=False,
 )
 MOST_AREAS = 100  # in one selection
+ROW_HEIGHT, LIST_HEIGHT = 37, 390  # px: of a row of a table, of a table at most
 
 
 # --- the live figure -----------------------------------------------------------------------------
@@ -69,32 +82,58 @@ class Handlers:
 NO_HANDLERS = Handlers()
 
 
-def draw_live_figure(
+def show_figure(
     figure: go.Figure,
+    name: str,  # of all downloads, without ending; see `file_name`
+    numbers: pd.DataFrame | Callable[[], pd.DataFrame] | None = None,  # a row per mark
+    provenance: About = NOTHING,  # title and settings, for downloads
     *,
-    key: str,  # without two underscores in a row
-    height: int = 360,  # px, kept from the first moment
+    key: str = "",  # without two underscores in a row; ``name`` if empty
+    height: int = 0,  # px, kept from the first moment; by default that of the figure, else 420
     handlers: Handlers = NO_HANDLERS,
     alt: str = "",  # for screen readers; the figure's title if empty
-    name: str = "",  # of the pictures, without ending; ``key`` if empty; see `file_name`
-    footer: str = "",  # below the pictures: how they were made
     window: tuple[float, ...] | None = None,  # seen at first; all if None; see `Handlers`
+    html: Callable[[], str] | None = None,  # on the page as a file; by default the figure
+    files: Files | None = None,  # further downloads
 ) -> None:
-    """Draw ``figure``, or update the one drawn under ``key``.
+    """Draw a figure, or update the one drawn under ``key``, and put it into the downloads.
 
     Zoom and hidden legend entries stay until ``layout.uirevision`` changes.
     """
+    key, height = key or name, height or figure.layout.height or 420
+    title = plain_text(figure.layout.title.text or "") or provenance.title
+    others = {} if provenance.title in ("", title) else {"": provenance.title}
+    settings = About(settings={**others, **provenance.settings}).line
+    look = {
+        "window": window,
+        "alt": alt or figure.layout.title.text or key,
+        "name": file_name(name, provenance),
+        "title": title,
+        "footer": shorten(settings, FOOTER_LENGTH),
+    }
+    _draw(figure, key, height, handlers, look)
+    of_numbers = {} if numbers is None else table_files(numbers, name, provenance)
+    entry = Entry(
+        title or alt or name,
+        {**of_numbers, **(files or {})},
+        html or (lambda: figure_html(figure, height)),
+        has_pictures=True,
+        about=provenance,
+    )
+    offer(key, entry)
+
+
+def _draw(
+    figure: go.Figure, key: str, height: int, handlers: Handlers, look: Mapping[str, Any]
+) -> None:
     content = unstyled_json(figure).encode()  # megabytes for many points
     digest = hashlib.blake2b(content, digest_size=16).hexdigest()
     layout = {"autosize": True, "height": height, "uirevision": figure.layout.uirevision or key}
     spec = {
+        **look,
         "layout": layout,
         "digest": f"{digest} {height}",
-        "window": window,
         "plotly": f"component/{_plotlyjs.name}/plotly.min.js?v={_VERSION}",
-        "alt": alt or figure.layout.title.text or key,
-        "name": file_name(name or key),
-        "footer": escape(shorten(footer, FOOTER_LENGTH)),
         "clicks": handlers.click is not None,
         "selects": "areas" if handlers.areas else "points" if handlers.select else "",
         "hovers": handlers.hover is not None,
@@ -130,46 +169,7 @@ def _areas(sent: list[dict[str, list[float]]]) -> list[np.ndarray]:
     return [area for area in areas if len(area) > 2 and np.isfinite(area).all()]
 
 
-# --- with downloads ------------------------------------------------------------------------------
-
-
-def show_figure(
-    figure: go.Figure,
-    name: str,  # of all downloads, without ending; see `file_name`
-    numbers: pd.DataFrame | Callable[[], pd.DataFrame] | None,  # a row per mark; CSV and parquet
-    provenance: About = NOTHING,  # title and settings, for downloads
-    *,
-    key: str = "",  # of the figure on the page; ``name`` if empty
-    height: int = 0,  # px; by default that of the figure, else 420
-    page: Callable[[], str] | None = None,  # the standalone page; by default the figure on white
-    embeddings: Callable[[str], bytes] | None = None,  # a file by its ending, with the points
-    **live: Any,  # see `draw_live_figure`
-) -> None:
-    """Draw a live figure with its downloads below it."""
-    named, key = file_name(name, provenance), key or name
-    draw_live_figure(
-        figure,
-        key=key,
-        height=height or figure.layout.height or 420,
-        name=named,
-        footer=provenance.line,
-        **live,
-    )
-    with open_downloads(key):
-        make_page = page or (lambda: standalone_html(figure, provenance))
-        download("Figure (HTML)", make_page, f"{named}.html", key=key)
-        if numbers is not None:
-            download_table("Numbers", numbers, name, key=key, provenance=provenance)
-        if embeddings is not None:
-            for ending, kind in ((".parquet", "Parquet"), (".csv", "CSV")):
-                label, make = f"Points and embeddings ({kind})", partial(embeddings, ending)
-                download(label, make, f"{named} embeddings{ending}", key=key)
-        st.caption("For PNG and SVG, use the buttons at the top right of the figure.")
-
-
-def open_downloads(key: str, label: str = "Download") -> DeltaGenerator:
-    """A popover for download buttons."""
-    return st.popover(label, icon=":material/download:", type="tertiary", key=f"{key}-take")
+# --- tables and their like ------------------------------------------------------------------------
 
 
 def list_cells(axes: Mapping[str, Iterable[Any]], **values: np.ndarray) -> pd.DataFrame:
@@ -180,27 +180,50 @@ def list_cells(axes: Mapping[str, Iterable[Any]], **values: np.ndarray) -> pd.Da
     ).reset_index()
 
 
-def download_table(
-    label: str,  # what the buttons call the table
-    table: pd.DataFrame | Callable[[], pd.DataFrame],
-    name: str,
-    *,
-    key: str,
-    provenance: About = NOTHING,
+def show_table(
+    table: pd.DataFrame, key: str, *, title: str = "", files: Files | None = None, **look: Any
 ) -> None:
-    """Two buttons: a table as CSV, and as parquet with ``provenance`` in its metadata."""
-    make = table if callable(table) else lambda: table
-    named = file_name(name, provenance)
-    metadata = {"title": provenance.title, **provenance.settings} if provenance != NOTHING else {}
-    parquet = f"{named}.parquet"
-    download(f"{label} (CSV)", lambda: frame_csv(make()), f"{named}.csv", key=key)
-    download(f"{label} (Parquet)", lambda: frame_parquet(make(), metadata), parquet, key=key)
+    """Show a table that scrolls; ``look`` is that of ``st.dataframe``."""
+    st.dataframe(table, hide_index=True, key=key, **look)
+    columns = look.get("column_order") or list(table.columns)
+    formats = {
+        name: config["type_config"]["format"]
+        for name, config in (look.get("column_config") or {}).items()
+        if str(config["type_config"].get("format", "")).startswith("%")
+    }
+    offer(key, Entry(title, files or {}, lambda: frame_html(table[columns], title, formats)))
 
 
-def download(label: str, make: Callable[[], str | bytes], name: str, *, key: str) -> None:
-    """A button whose file is made when it is pressed, without another run of the page."""
-    file = file_name(name)
-    st.download_button(label, make, file, key=f"{key}-{file}", on_click="ignore", width="stretch")
+def show_choosable_table(
+    table: Mapping[str, Any],
+    key: str,
+    choose: Callable[[int], None],
+    columns: Mapping[str, Any],  # how they are shown; see ``st.dataframe``
+    order: Sequence[str] | None = None,  # the columns to show; all if None
+) -> None:
+    """A table that scrolls when it is long; ticking a row calls ``choose`` with its place."""
+
+    def choose_ticked() -> None:
+        for place in st.session_state[key]["selection"]["rows"]:
+            choose(place)
+
+    frame = pd.DataFrame(table)
+    show_table(
+        frame,
+        key,
+        height=min(LIST_HEIGHT, ROW_HEIGHT * (len(frame) + 1) + 3),
+        on_select=choose_ticked,
+        selection_mode="single-row",
+        column_config=columns,
+        column_order=order,
+    )
+
+
+def show_html(body: str, key: str, *, title: str = "", files: Files | None = None) -> None:
+    """Show HTML in which the user's texts are escaped."""
+    with st.container(key=key):
+        st.html(body)
+    offer(key, Entry(title, files or {}, lambda: body))
 
 
 def allow_swiping(key: str, min_width: int) -> DeltaGenerator:
@@ -213,7 +236,7 @@ def allow_swiping(key: str, min_width: int) -> DeltaGenerator:
     return container
 
 
-def list_worst(frame: pd.DataFrame, key: str) -> None:
+def list_worst(frame: pd.DataFrame, key: str, title: str = "", files: Files | None = None) -> None:
     """Show a table of texts and numbers, the worst row first."""
     written = frame.copy()
     for name in frame.columns:
@@ -222,7 +245,9 @@ def list_worst(frame: pd.DataFrame, key: str) -> None:
             written[name] = [number(value, digits) for value in frame[name]]
         else:
             written[name] = [shorten(text, CELL_LENGTH) for text in frame[name]]
-    st.table(written[:VISIBLE_CASES].map(plain), hide_index=True)
+    with st.container(key=f"{key}-listed"):
+        st.table(written[:VISIBLE_CASES].map(plain), hide_index=True)
+    offer(f"{key}-listed", Entry(title, files or {}, lambda: frame_html(written, title)))
     if len(frame) > VISIBLE_CASES:
         with hide_on_stage(key), st.expander(f"The worst {len(frame)}"):
             st.dataframe(written, hide_index=True, key=key)

@@ -25,6 +25,7 @@ from neuralviz.jobs import Run
 from neuralviz.jobs import ladder as jobs
 from neuralviz.jobs.ladder import ClimbLadder, LookAtLayers, ScoreTwoTexts, TwoScores
 from neuralviz.layers.settings import POOLING_NAMES, POOLINGS, PoolingName
+from neuralviz.models import BUNDLED
 from neuralviz.models.shared import ModelRef
 from neuralviz.plots import ladder as plots
 from neuralviz.plots.report import About
@@ -32,8 +33,15 @@ from neuralviz.reading.pairs import ScoredPairs
 from neuralviz.training import similarity
 from neuralviz.training.similarity.kept import model_path
 from neuralviz.training.similarity.settings import RUNG_MEANS, RUNG_NAMES, RUNGS, Rung
-from neuralviz.ui.choices import choose_one, choose_text_model, may_load, save_by_name
-from neuralviz.ui.figures import list_worst, quote, show_figure
+from neuralviz.ui.choices import (
+    Write,
+    choose_one,
+    choose_text_model,
+    may_load,
+    save_by_name,
+    show_views,
+)
+from neuralviz.ui.figures import list_worst, quote, show_figure, show_table
 from neuralviz.ui.inputs import choose_pairs, put_upload_in_address
 from neuralviz.ui.layers import draw_layers, tabulate_coefficients
 from neuralviz.ui.limits import character_limit, effective_settings
@@ -43,6 +51,7 @@ from neuralviz.ui.page import (
     plain,
     result_view_id,
     show_error,
+    show_headline,
     show_on_stage,
     slide,
     wide_columns,
@@ -94,13 +103,24 @@ def show() -> None:
         sentences, draw = RunSentences(start="Loading the model …"), partial(_show_ladder, run)
         show_current_run(RUNS, run, task, "Train", draw, sentences, recorded=recorded)
     shown_error = run.error if run is not None else None
+    views: dict[str, Callable[[Write], None]] = {}
     if looking is not None and (looking.error is None or looking.error != shown_error):
-        _show_layers(looking)
+        views["Layers"] = partial(_show_layers, looking)
     if run is not None and run.is_over and run.result.results:
-        with dim_old_results(f"{KEY}-closer", run.task != task):
-            _show_numbers(run.result)
-            _show_rung(run)
-            _ask_two_texts(run)
+        for name, show_rung in (
+            ("One rung", _show_layer_shares),
+            ("Predictions", _show_predictions),
+            ("Errors", _show_errors),
+        ):
+            views[name] = partial(_show_rung, run, show_rung)
+        views["Two texts"] = partial(_ask_two_texts, run)
+        views["All numbers"] = partial(_show_numbers, run.result)
+    if views:
+        # the layers are those of the widgets' pairs
+        is_of_run = st.session_state.get(f"{KEY}-more") not in (None, "Layers")
+        is_old = run is not None and run.task != task and is_of_run
+        with dim_old_results(f"{KEY}-closer", is_old):
+            show_views(KEY, views, key=f"{KEY}-more")
 
 
 def _drawing(model_id: str, **settings: str) -> Draw:
@@ -120,7 +140,7 @@ def choose_ladder() -> tuple[ClimbLadder | None, Run[Ladder] | None, bool]:
     with right_column:
         model_place, pooling_place = st.columns(2)
         with model_place:
-            model_id = choose_text_model(f"{KEY}-model", _MODEL_HELP)
+            model_id = choose_text_model(f"{KEY}-model", _MODEL_HELP, BUNDLED)
         if pairs is None or not may_load(model_id):
             return None, None, False
         model = ModelRef.from_id(model_id)
@@ -220,7 +240,7 @@ def _show_ladder(run: Run[Ladder], ladder: Ladder, live: bool) -> None:
             draw(figure, "learning-curves", tabulate_curves, key=key, alt=alt)
 
 
-def _show_layers(looking: Run[Ladder]) -> None:
+def _show_layers(looking: Run[Ladder], _write: Write) -> None:
     """Show how well the cosine at each layer follows human scores before any training."""
     draw_layers = partial(_draw_layers, looking.task.model.id)
     if looking is load_recorded_run():
@@ -238,26 +258,24 @@ def _draw_layers(model_id: str, ladder: Ladder, live: bool) -> None:
         sentence = "Every text is read once, for its vectors at all layers."
         figure.update_layout(yaxis={"range": [0, 1]}, xaxis={"range": [0, 6], "tickvals": []})
     numbers = partial(tabulate_coefficients, ("pooling", "layer"), ladder.layers)
-    with slide(f"{KEY}-layers", sentence):
-        _drawing(model_id)(figure, "correlation-by-layer", numbers, height=HEIGHT + 40)
+    show_headline(sentence, key=f"{KEY}-layers")
+    _drawing(model_id)(figure, "correlation-by-layer", numbers, height=HEIGHT + 40)
 
 
-def _show_numbers(ladder: Ladder) -> None:
+def _show_numbers(ladder: Ladder, _write: Write) -> None:
     """Show all numbers of the ladder as a table, and the numbers of pairs."""
     test, numbers = ladder.test, _tabulate_ladder(ladders.ladder_lines(ladder))
     assert test is not None
-    with hide_on_stage("frozen-numbers"):
-        sizes = (
-            f"{many(test.n_train, 'train pair')}, {test.n_dev:,} dev pairs, "
-            f"{len(test.scores):,} test pairs."
-        )
-        st.caption(plain(" ".join([sizes, *test.notes])))
-        with st.expander("All numbers"):
-            table = numbers.dropna(axis="columns", how="all").round(3)
-            st.dataframe(table, hide_index=True, key="frozen-table")
-            if "published Spearman" in table:
-                papers = ladders.PUBLISHED_OF
-                st.caption(f"*Published*: {papers} on these test pairs, those of STS-B.")
+    sizes = (
+        f"{many(test.n_train, 'train pair')}, {test.n_dev:,} dev pairs, "
+        f"{len(test.scores):,} test pairs."
+    )
+    st.caption(plain(" ".join([sizes, *test.notes])))
+    table = numbers.dropna(axis="columns", how="all").round(3)
+    show_table(table, "frozen-table", title="All numbers")
+    if "published Spearman" in table:
+        papers = ladders.PUBLISHED_OF
+        st.caption(f"*Published*: {papers} on these test pairs, those of STS-B.")
 
 
 def _tabulate_ladder(lines: Sequence[LadderLine]) -> pd.DataFrame:
@@ -275,27 +293,28 @@ def _tabulate_ladder(lines: Sequence[LadderLine]) -> pd.DataFrame:
 # --- a rung --------------------------------------------------------------------------------------
 
 
-def _show_rung(run: Run[Ladder]) -> None:
-    """Show what one rung has learnt and its errors, and offer to save it."""
+def _show_rung(
+    run: Run[Ladder],
+    show: Callable[[Ladder, RungResult, Draw, Write], None],
+    write_headline: Write,
+) -> None:
+    """Ask for a rung, show something of it, and offer to save it."""
     ladder = run.result
     best = ladders.best_rung(ladder) or ladder.rungs[0]
-    st.subheader("A rung looked at closer", anchor=False)
-    with hide_on_stage("frozen-rung"):
-        rung: Rung = choose_one(
-            st.pills, "Rung", ladder.rungs, default=best, format_func=RUNG_NAMES.__getitem__,
-            key=f"{KEY}-rung-{best}",  # another best rung resets it
-            label_visibility="collapsed",
-        )  # fmt: skip
+    rung: Rung = choose_one(
+        st.pills, "Rung", ladder.rungs, default=best, format_func=RUNG_NAMES.__getitem__,
+        key=f"{KEY}-rung-{best}",  # another best rung resets it
+        label_visibility="collapsed", persist_state="session",
+    )  # fmt: skip
     result = ladders.best_result(ladder, rung)
     seed = result.trained.settings.seed
     draw = _drawing(run.task.model.id, rung=RUNG_NAMES[rung], seed=str(seed))
-    _show_layer_shares(ladder, result, draw)
-    _show_predictions(ladder, result, draw)
+    show(ladder, result, draw, write_headline)
     with hide_on_stage("frozen-save"):
         _offer_to_save(run, rung)
 
 
-def _show_layer_shares(ladder: Ladder, result: RungResult, draw: Draw) -> None:
+def _show_layer_shares(ladder: Ladder, result: RungResult, draw: Draw, write: Write) -> None:
     """Draw each layer's share of the rung's score, and the autoencoders' loss at each layer."""
     rung, shares = result.trained.settings.rung, result.trained.layer_shares
     rebuilt = [
@@ -303,22 +322,19 @@ def _show_layer_shares(ladder: Ladder, result: RungResult, draw: Draw) -> None:
         for place, rung_result in ladder.results.items()
         if rung_result.trained.losses is not None
     ]
-    with slide("frozen-heard", headlines.describe_layer_shares(rung, shares)):
-        places = wide_columns(1 + bool(rebuilt), "frozen-heard")
-        with places[0]:
-            figure = plots.layer_shares_figure(rung, shares)
-            table = pd.DataFrame({"layer": range(len(shares)), "share": shares})
-            draw(figure, "layers-heard", table)
-        for epochs, losses in rebuilt[:1]:
-            with places[1]:
-                table = pd.DataFrame({"layer": range(len(losses)), "lost": losses})
-                draw(plots.autoencoder_figure(epochs, losses), "autoencoder-loss", table)
-    st.caption(
-        "How far the score moves while a layer's cosine moves as it does among the dev pairs."
-    )
+    write(headlines.describe_layer_shares(rung, shares))
+    places = wide_columns(1 + bool(rebuilt), "frozen-shares")
+    with places[0]:
+        figure = plots.layer_shares_figure(rung, shares)
+        table = pd.DataFrame({"layer": range(len(shares)), "share": shares})
+        draw(figure, "layer-shares", table)
+    for epochs, losses in rebuilt[:1]:
+        with places[1]:
+            table = pd.DataFrame({"layer": range(len(losses)), "lost": losses})
+            draw(plots.autoencoder_figure(epochs, losses), "autoencoder-loss", table)
 
 
-def _show_predictions(ladder: Ladder, result: RungResult, draw: Draw) -> None:
+def _show_predictions(ladder: Ladder, result: RungResult, draw: Draw, write: Write) -> None:
     """Draw predictions against human scores, and list the worst."""
     test = ladder.test
     assert test is not None
@@ -333,22 +349,28 @@ def _show_predictions(ladder: Ladder, result: RungResult, draw: Draw) -> None:
     sentence = headlines.describe_worst(
         rung, sentences[worst], test.scores[worst], predicted[worst], quote
     )
-    with slide("frozen-predictions", sentence):
-        left_column, right_column = wide_columns(2, "frozen-predictions")
-        with left_column:
-            figure = plots.predictions_figure(rung, predicted, test.scores, sentences)
-            draw(figure, "predictions", numbers, height=HEIGHT + 100)
-        with right_column:
-            st.markdown("**The worst predictions**")
-            list_worst(numbers[:N_WORST], "frozen-worst")
-    sentence = headlines.describe_errors(rung, predicted, test.scores)
-    with slide("frozen-errors", sentence):
-        left_column, right_column = wide_columns(2, "frozen-errors")
-        table = pd.DataFrame({"error": errors})
-        with left_column:
-            draw(plots.residual_figure(rung, errors), "errors", table)
-        with right_column:
-            draw(plots.qq_figure(rung, errors), "q-q", table)
+    write(sentence)
+    left_column, right_column = wide_columns(2, "frozen-predictions")
+    with left_column:
+        figure = plots.predictions_figure(rung, predicted, test.scores, sentences)
+        draw(figure, "predictions", numbers, height=HEIGHT + 100)
+    with right_column:
+        list_worst(numbers[:N_WORST], "frozen-worst")
+
+
+def _show_errors(ladder: Ladder, result: RungResult, draw: Draw, write: Write) -> None:
+    """Draw how the errors are distributed."""
+    test = ladder.test
+    assert test is not None
+    rung, predicted = result.trained.settings.rung, result.measured.cosines
+    errors = predicted - test.scores
+    write(headlines.describe_errors(rung, predicted, test.scores))
+    left_column, right_column = wide_columns(2, "frozen-errors")
+    table = pd.DataFrame({"error": errors})
+    with left_column:
+        draw(plots.residual_figure(rung, errors), "errors", table)
+    with right_column:
+        draw(plots.qq_figure(rung, errors), "q-q", table)
 
 
 def _offer_to_save(run: Run[Ladder], rung: Rung) -> None:
@@ -360,23 +382,22 @@ def _offer_to_save(run: Run[Ladder], rung: Rung) -> None:
         models = {model.trained.settings.rung: model for model in _similarity_models(run)}
         return similarity.save_similarity_model(models[rung], name).parent
 
-    st.markdown("**Save this rung as a similarity model**")
-    for warning in headlines.warn_of_rung(run.result, rung):
-        st.warning(plain(warning))
-    identity = (run.task, rung)
-    if not save_by_name(KEY, "my-similarity", identity, save, lambda n: model_path(n).is_file()):
+    with st.expander("Save this rung", icon=":material/save:"):
         st.caption(
-            "It scores any pairs of texts: `neuralviz score pairs.csv --model NAME`, or from "
-            "Python `load_similarity_model(NAME).score(pairs)`."
+            "A saved rung scores any pairs of texts: `neuralviz score pairs.csv --model NAME`, or "
+            "from Python `load_similarity_model(NAME).score(pairs)`."
         )
+        for warning in headlines.warn_of_rung(run.result, rung):
+            st.warning(plain(warning))
+        identity = (run.task, rung)
+        save_by_name(KEY, "my-similarity", identity, save, lambda n: model_path(n).is_file())
 
 
 # --- two texts -----------------------------------------------------------------------------------
 
 
-def _ask_two_texts(run: Run[Ladder]) -> None:
+def _ask_two_texts(run: Run[Ladder], _write: Write) -> None:
     """Ask for two texts, at first the paper's, and show how every rung scores them."""
-    st.subheader("Two texts of your own", anchor=False)
     with show_on_stage(TWO_TEXTS.kind), st.container(horizontal=True):
         texts = []
         for place, text in enumerate(headlines.PAPERS_PAIR, 1):
@@ -412,6 +433,6 @@ def _show_two_texts(task: ScoreTwoTexts, scores: TwoScores | None, _: bool) -> N
     )
     pair, scale = (task.first, task.second), task.rungs[0].scale
     sentence = headlines.describe_two_texts(pair, scores.pair, scores.equal, quote)
-    with slide(TWO_TEXTS.kind, sentence):
-        figure = plots.pair_scores_figure(scores.pair, scores.equal, scale.low, scale.high)
-        _drawing(task.model.id)(figure, "two-texts", table)
+    show_headline(sentence, key=TWO_TEXTS.kind)
+    figure = plots.pair_scores_figure(scores.pair, scores.equal, scale.low, scale.high)
+    _drawing(task.model.id)(figure, "two-texts", table)

@@ -28,6 +28,7 @@ from neuralviz.ui.page import (
     show_questions,
     show_start_button,
     slide,
+    stage_step,
 )
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.words import many, number
@@ -129,7 +130,7 @@ def _show_step(
 def _show_navigation(key: str, n_steps: int) -> int:
     """Buttons for the steps; returns the number of the chosen step."""
     with st.container(horizontal=True, vertical_alignment="center"):
-        buttons = st.container(horizontal=True, width="content")  # filled when the step is known
+        place = st.container(horizontal=True, width="content")  # of buttons, once the step is known
         st.session_state.setdefault(key, 1)
         number = choose_one(
             st.pills,
@@ -140,6 +141,7 @@ def _show_navigation(key: str, n_steps: int) -> int:
             label_visibility="collapsed",
             wrap=True,  # on a phone
         )
+    buttons = place.container(horizontal=True, width="content", key=stage_step(number, n_steps))
     move = partial(buttons.button, on_click=_move)
     move("Back", "stage-back", args=(key, -1, n_steps), shortcut="Left", disabled=number == 1)
     move(
@@ -162,7 +164,7 @@ def _move(key: str, n_moved: int, n_steps: int) -> None:
 
 
 def _draw(figure: go.Figure, key: str) -> None:
-    show_figure(figure, f"how-it-works-{key}", None, height=figure.layout.height or HEIGHT)
+    show_figure(figure, f"how-it-works-{key}", height=figure.layout.height or HEIGHT)
 
 
 def _show_tiles(words: list[str], captions: list[str] | None = None) -> None:

@@ -16,7 +16,7 @@ import streamlit as st
 from neuralviz.errors import NeuralvizError, SettingsError, TextError
 from neuralviz.evaluation.best_layer import BEST_OF_ALL, MeasuredPooling
 from neuralviz.headlines import layers as headlines
-from neuralviz.headlines.micro_tuning import describe_settings, describe_warnings, warn_of_foreign
+from neuralviz.headlines.micro_tuning import describe_settings, describe_warnings, warn_of_unread
 from neuralviz.jobs import Run
 from neuralviz.jobs.layers import FollowedText, FollowText, FollowWords, MeasureLayers
 from neuralviz.jobs.micro_tuning import TuneBlocks
@@ -59,13 +59,14 @@ from neuralviz.ui.choices import (
     load_model_or_none,
     may_load,
 )
+from neuralviz.ui.downloads import table_files
 from neuralviz.ui.figures import (
     allow_swiping,
-    download_table,
     list_cells,
     list_worst,
-    open_downloads,
     show_figure,
+    show_html,
+    show_table,
 )
 from neuralviz.ui.inputs import (
     ALL_EXAMPLES,
@@ -76,7 +77,17 @@ from neuralviz.ui.inputs import (
     put_upload_in_address,
 )
 from neuralviz.ui.micro_tuning import ask_epochs_and_rate, check_choices, find_layers
-from neuralviz.ui.page import USER_SOURCES, dim_old_results, plain, show_error, slide, wide_columns
+from neuralviz.ui.page import (
+    USER_SOURCES,
+    dim_old_results,
+    is_tour_at,
+    plain,
+    show_error,
+    show_only_on_stage,
+    slide,
+    stage_step,
+    wide_columns,
+)
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.words import many, name_texts, number
 
@@ -93,11 +104,41 @@ def show() -> None:
         "View",
         list(VIEWS),
         key="layers-view",
-        on_change=lambda: st.query_params.pop("view", None),  # each view has its own texts
+        on_change=_forget_texts,
         persist_state="session",
         label_visibility="collapsed",
     )
+    if not is_tour_at("Layer dynamics"):
+        _lead_through_views(view)
     VIEWS[view]()
+
+
+def _lead_through_views(view: str) -> None:
+    """Buttons that the stage presses at the ends of a view."""
+    views = list(VIEWS)
+    place = views.index(view)
+    key = stage_step(place + 1, len(views))
+    with show_only_on_stage("views"), st.container(key=key, horizontal=True):
+        for label, moved in (("Back", -1), ("Next", 1)):
+            other = views[(place + moved) % len(views)]
+            is_last = not 0 <= place + moved < len(views)
+            st.button(
+                label,
+                key=f"stage-{label.lower()}",
+                on_click=_open_view,
+                args=(other,),
+                disabled=is_last,
+            )
+
+
+def _open_view(view: str) -> None:
+    st.session_state["layers-view"] = view
+    _forget_texts()
+
+
+def _forget_texts() -> None:
+    """Take the last view's texts out of the address: each view has its own."""
+    st.query_params.pop("view", None)
 
 
 # --- a text: how its tokens change from layer to layer, and SBERT-WK's weights --------------------
@@ -229,21 +270,21 @@ def _show_turns(result: FollowedText | None, live: bool) -> None:
     with dim_old_results(TEXT_KEY, latest.result is not result), slide(TEXT_KEY, headline):
         _show_importance(states, weights, provenance)
         if words:
-            cosines = np.array([word.turns for word in words])
-            axes = {"word": [word.word for word in words], "layer": range(1, cosines.shape[1] + 1)}
-            importance = np.repeat([word.importance for word in words], cosines.shape[1])
+            turns = np.array([word.turns for word in words])
+            axes = {"word": [word.word for word in words], "layer": range(1, turns.shape[1] + 1)}
+            importance = np.repeat([word.importance for word in words], turns.shape[1])
             n_named = min(headlines.NAMED, max(1, len(words) - 1))
             show_figure(
                 plots.turns_figure(words, n_named, int(weights.layers[0])),
-                "cosine-of-words-by-layer",
-                lambda: list_cells(axes, importance=importance, cosine=cosines),
+                "turns-of-words-by-layer",
+                lambda: list_cells(axes, importance=importance, turn=turns),
                 provenance,
                 height=330,
             )
         st.caption(
-            "Each point is the cosine between a word's vectors before and after a layer: where a "
-            "line drops, the layer turns the vector. The lines in colour are the most important "
-            "words and the least important one."
+            "Each point is 1 minus the cosine of a word's vectors before and after a layer: the "
+            "higher, the further the layer turns the word. In colour: the most important words and "
+            "the least important one."
         )
 
 
@@ -260,10 +301,6 @@ def _show_importance(states: TokenStates, weights: TokenWeights, provenance: Abo
             f"{html.escape(words[-1])}</span>"
         )
         end_before = max(end, end_before)
-    st.html(
-        '<div dir="auto" style="font-size: 1.35em; line-height: 1.9; white-space: pre-wrap; '
-        f'overflow-wrap: anywhere; max-height: 24rem; overflow-y: auto">{"".join(parts)}</div>'
-    )
     token_words = states.text.words[: states.n_counted - states.n_prefix]
     table = pd.DataFrame(
         {
@@ -273,13 +310,14 @@ def _show_importance(states: TokenStates, weights: TokenWeights, provenance: Abo
             "importance": weights.importance,
         }
     )
-    key = f"{TEXT_KEY}-importance"
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(f"Words in colour by importance, up to {highest:.1%}.", width="content")
-        with open_downloads(key):
-            download_table(
-                "Token importance", table, "token-importance", key=key, provenance=provenance
-            )
+    show_html(
+        '<div dir="auto" style="font-size: 1.35em; line-height: 1.9; white-space: pre-wrap; '
+        f'overflow-wrap: anywhere; max-height: 24rem; overflow-y: auto">{"".join(parts)}</div>',
+        f"{TEXT_KEY}-importance",
+        title="Importance of tokens",
+        files=table_files(table, "token-importance", provenance),
+    )
+    st.caption(f"Words in colour by importance, up to {highest:.1%}.")
 
 
 def _tint(strength: float) -> str:
@@ -418,7 +456,7 @@ def _show_extremes(least: int | None, result: WordVariances | None, live: bool) 
     if result is None:
         return
     if result.foreign:
-        st.warning(plain(warn_of_foreign(name_texts(result.foreign))))
+        st.warning(plain(warn_of_unread(name_texts(result.foreign), result.model_id)))
     least = least or result.default_min_count()
     try:
         words = result.rank(least)
@@ -442,7 +480,7 @@ def _show_extremes(least: int | None, result: WordVariances | None, live: bool) 
         )
         with st.expander("All words, in three groups of equal size"):
             variance = st.column_config.NumberColumn(format="%.5f")
-            st.dataframe(words, hide_index=True, column_config={"variance": variance})
+            show_table(words, f"{CORPUS_KEY}-words", column_config={"variance": variance})
 
 
 # --- scored pairs: layers, poolings and the parts of SBERT-WK -------------------------------------

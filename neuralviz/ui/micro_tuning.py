@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -17,7 +16,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from neuralviz.embedders import embedder_spec
-from neuralviz.errors import NeuralvizError, SettingsError
+from neuralviz.errors import NeuralvizError, SettingsError, TextError
 from neuralviz.evaluation.similarity import similarity
 from neuralviz.files import COMMON_VIEW
 from neuralviz.headlines import micro_tuning as headlines
@@ -26,12 +25,12 @@ from neuralviz.jobs.comparing import Compare
 from neuralviz.jobs.micro_tuning import FillBlanks, TuneTexts
 from neuralviz.micro_tuning.blanks import (
     MAX_SCALE,
-    FilledBlank,
     describe_blanks,
     describe_deltas,
     sentence_with_blank,
 )
-from neuralviz.micro_tuning.events import RUN_FORMAT, RunRecord
+from neuralviz.micro_tuning.duration import estimate_seconds
+from neuralviz.micro_tuning.events import RUN_FORMAT, FilledBlank, RunRecord
 from neuralviz.micro_tuning.settings import (
     DEFAULT_BLUEPRINTS,
     DEFAULT_TOLERANCE,
@@ -42,13 +41,14 @@ from neuralviz.micro_tuning.settings import (
     is_fast,
     parse_blueprints,
 )
-from neuralviz.models import BUNDLED, bundled
+from neuralviz.models import BUNDLED, bundled, tokenize
+from neuralviz.models.bundled import text_reader
 from neuralviz.models.language_model import Layer, head_layers, last_block_layers, list_layers
 from neuralviz.models.shared import ModelRef, find_held, shared_model
 from neuralviz.paths import app_folder, sample_data
 from neuralviz.plots import micro_tuning as plots
 from neuralviz.plots.compare import Layout, similarity_heatmap, text_names
-from neuralviz.plots.report import About, file_name
+from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.ui import compare
 from neuralviz.ui.choices import (
@@ -58,13 +58,12 @@ from neuralviz.ui.choices import (
     chosen_model_id,
     load_model_or_none,
 )
+from neuralviz.ui.downloads import offer_table
 from neuralviz.ui.figures import (
     allow_swiping,
-    download_table,
-    draw_live_figure,
     list_cells,
-    open_downloads,
     show_figure,
+    show_table,
 )
 from neuralviz.ui.inputs import ALL_EXAMPLES, View, ask_texts, put_texts_in_address, save_view
 from neuralviz.ui.limits import character_limit, is_served
@@ -84,22 +83,19 @@ from neuralviz.ui.page import (
     slide,
 )
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
-from neuralviz.words import many, number, why_above_100
+from neuralviz.words import about_seconds, many, number, why_above_100
 
 KEY = "micro-tuning"
 RUNS = SessionRuns(KEY, kept=8, stops_former=False)
-HEIGHT = 390  # px
+HEIGHT = 300  # px: leaves room for the blank below, on the first screen
 SETTINGS_LENGTH = 300  # characters of the line below a run's figures
 STAGE_LETTERS = 90  # of the chosen text, on one line of the stage
 SHOWN_RUNS, NEWEST = "shown-runs", "micro-tuning-newest"  # session state
 EARLIER = "earlier"  # query parameter: the settings of an earlier run, where they differ
 RECORDED = "recorded"
-LETTERS_PER_TOKEN = 4.5
-TOKENS_PER_MINUTE = 240_000  # masked: two cores, the bundled model's head, exact
-FAST_EPOCH = 0.15  # duration relative to an exact epoch, after the first
+LONG_TEXT = 5000  # characters, from which on the duration is said
 SHOWN_PRODUCTS = 100
 BLANKS = SessionRuns("try-delta")
-PREDICT_KEY = "try-delta-asked"
 PATIENCE = 0.6  # seconds: enough to fill most sentences
 NO_OTHER = -1
 EXAMPLES: Mapping[str, Sequence[str]] = ALL_EXAMPLES["micro-tuning"]
@@ -148,7 +144,7 @@ def _ask_run(model_id: str, texts: Sequence[str]) -> TuningSettings | None:
         st.info("Micro-tuning needs a text. Paste one, or choose an example.")
     if settings is None or not texts:
         return settings
-    _announce_duration(texts, settings)
+    _announce_duration(model_id, layers, texts, settings)
     task = TuneTexts(ModelRef.from_id(model_id), tuple(texts), settings)
     if pressed:
         with one_history_entry():
@@ -161,17 +157,23 @@ def _ask_run(model_id: str, texts: Sequence[str]) -> TuningSettings | None:
     return settings
 
 
-def _announce_duration(texts: Sequence[str], settings: TuningSettings) -> None:
-    """Say how long a run takes if it takes minutes, from the length of its texts."""
-    # a period of k + m shifts masks every token m times
-    masked = sum(blueprint.mask for blueprint in settings.blueprints)
-    tokens = sum(map(len, texts)) / LETTERS_PER_TOKEN * (1 if settings.predict_unmasked else masked)
-    epochs = 1 + (settings.epochs - 1) * (FAST_EPOCH if settings.is_fast else 1)
-    minutes = tokens * epochs / TOKENS_PER_MINUTE
-    if minutes > 1:
+def _announce_duration(
+    model_id: str,
+    layers: tuple[tuple[Layer, ...], int],
+    texts: Sequence[str],
+    settings: TuningSettings,
+) -> None:
+    """Say how long a run on long or many texts takes on this machine."""
+    held = find_held("masked", model_id)
+    has_gpu = held is not None and held.device.type != "cpu"
+    if sum(map(len, texts)) < LONG_TEXT or has_gpu:
+        return
+    reader = text_reader() if model_id == BUNDLED else shared_model(model_id)
+    with suppress(TextError):  # of which the run tells
+        seconds = estimate_seconds(tokenize(reader, texts), settings, *layers)
         st.info(
-            f"About {many(math.ceil(minutes), 'minute')} on two cores with the bundled model. "
-            "You can stop at any time and keep what there is.",
+            f"This takes {about_seconds(seconds)} on this machine. You can stop at any time and "
+            "keep what there is.",
             icon=":material/schedule:",
         )
 
@@ -412,14 +414,8 @@ def recorded_run() -> RunRecord:
 
 def _show_recorded(text: int) -> None:
     """Show the recorded run to visitors who have not started one."""
-    record = recorded_run()
-    values = sum(len(last[0]) for last in record.last)
-    st.caption(
-        f"**Recorded run.** The model was trained on each text alone. What changed in its "
-        f"weights, {values:,} numbers, is the text's neural embedding. Press **Tune** to see it "
-        "live."
-    )
-    _show_record(record, RECORDED, text)
+    st.caption("**Recorded run.** Press **Tune** to see it live.")
+    _show_record(recorded_run(), RECORDED, text)
 
 
 def _show_finished(runs: Sequence[Run[RunRecord]], picked: Sequence[int]) -> None:
@@ -430,11 +426,12 @@ def _show_finished(runs: Sequence[Run[RunRecord]], picked: Sequence[int]) -> Non
         if run.is_over
     ]
     if not runs:
-        _let_the_browser_draw()
         record = recorded_run()
         finished = [(record, ModelRef.from_id(record.model_id), RECORDED, picked[0])]
     if finished:
         try_deltas(*finished[-1])
+        if not runs:
+            _let_the_browser_draw()
         for column, (record, _, key, text) in zip(st.columns(len(finished)), finished, strict=True):
             with column:
                 show_results(record, key, text)
@@ -460,11 +457,12 @@ def _show_run(run: Run[RunRecord], earlier: Run[RunRecord] | None, text: int) ->
         show_run_panel(RUNS, earlier, lambda *_: None)
 
     def draw(record: RunRecord, _live: bool) -> None:
-        if record.started_texts:
+        if record.started_texts or record.parts:
             _show_record(record, f"run-{run.id}", text, run.number, earlier)
 
     show_run_panel(RUNS, run, draw)
-    st.caption(plain(shorten(plots.describe_run(run.result).line, SETTINGS_LENGTH)))
+    settings = {"model": run.task.model.id, **headlines.describe_settings(run.task.settings)}
+    st.caption(plain(shorten(About(settings=settings).line, SETTINGS_LENGTH)))
 
 
 def _show_record(
@@ -492,19 +490,15 @@ def _show_record(
         with slide(f"{key}-norms"):
             _draw(figure, record, text, f"{key}-norm", "delta norm")
         _show_neurons(record, key, text)
+        if text in record.reports:
+            _show_predictions(record, key, text)
 
 
 def _draw(
     figure: go.Figure, record: RunRecord, text: int, key: str, name: str, height: int = HEIGHT
 ) -> None:
     provenance = plots.describe_run(record, text)
-    draw_live_figure(
-        figure,
-        key=key,
-        height=height,
-        name=file_name(f"micro-tuning {name}", provenance),
-        footer=provenance.line,
-    )
+    show_figure(figure, f"micro-tuning {name}", None, provenance, key=key, height=height)
 
 
 def _show_neurons(record: RunRecord, key: str, text: int) -> None:
@@ -535,14 +529,13 @@ def pick_text(record: RunRecord) -> int:
 
 
 def show_results(record: RunRecord, key: str, text: int) -> None:
-    """Show a finished text: word shares, predictions, cosine similarities, downloads."""
+    """Show a text of a run that is over: word shares, cosine similarities, downloads."""
     if not record.started_texts:
         return
     if text in record.reports:
         _show_shares(record, key, text)
-        _show_predictions(record, key, text)
     else:
-        st.caption("Word shares and predictions appear only when micro-tuning is finished.")
+        st.caption("Which words changed the weights is known only of a finished run.")
     if text in record.started_texts and len(record.texts_like(text)) > 1:
         _show_products(record, key, text)
     if len(record.texts) > 1 and record.settings.epochs > 1:
@@ -552,10 +545,9 @@ def show_results(record: RunRecord, key: str, text: int) -> None:
         "Losses": ("micro-tuning losses", list_losses),
         "Norms of the deltas": ("micro-tuning delta norms", list_norms),
     }
-    with open_downloads(f"{key}-all", "Download the run"):
-        for label, (name, make) in tables.items():
-            table, provenance = partial(make, record), plots.describe_run(record)
-            download_table(label, table, name, key=f"{key}-take", provenance=provenance)
+    provenance = plots.describe_run(record)
+    for label, (name, make) in tables.items():
+        offer_table(label, partial(make, record), name, place=f"{key}-loss", provenance=provenance)
 
 
 def _show_shares(record: RunRecord, key: str, text: int) -> None:
@@ -595,7 +587,8 @@ def _show_shares(record: RunRecord, key: str, text: int) -> None:
 def _show_predictions(record: RunRecord, key: str, text: int) -> None:
     report = record.reports[text]
     before, after = report.before, report.after
-    st.markdown("**What the model predicts at the masked positions**")
+    title = "What the model predicts at the masked positions"
+    st.markdown(f"**{title}**")
     table = pd.DataFrame(
         {
             "masked input": before.input + 1,
@@ -606,11 +599,11 @@ def _show_predictions(record: RunRecord, key: str, text: int) -> None:
             "top predictions after": after.top_words,
         }
     )
-    st.dataframe(
+    show_table(
         table,
-        hide_index=True,
+        f"{key}-predictions",
+        title=title,
         height=320,
-        key=f"{key}-predictions",
         column_config={
             name: st.column_config.ProgressColumn(name, format="%.1f%%", min_value=0, max_value=100)
             for name in ("probability before", "probability after")
@@ -741,39 +734,45 @@ def list_one_step_methods(record: RunRecord) -> list[tuple[str, dict[str, str]]]
 
 def try_deltas(record: RunRecord, model: ModelRef, key: str, text: int) -> None:
     """A sentence with blanks, filled by the run's model before and after tuning on a text."""
-    # the model is loaded when somebody asks for it; on the tour, the bundled one by itself
     if text not in record.started_texts:
         return
-    is_asked = any(st.session_state.get(name, False) for name in (PREDICT_KEY, f"{key}-predict"))
-    is_automatic = is_tour_at("Micro-tuning") and record.model_id == BUNDLED
-    is_answered = is_asked or is_automatic or find_held("masked", record.model_id) is not None
+    report = record.reports.get(text)
+    first = sentence_with_blank(record.texts[text], report)
+    of_text = f"{hash(record.texts)}-{text}"
+    # a finished run has the answer for the sentence that comes with it; for others the model is
+    # loaded, the bundled one unasked
+    is_asked = st.session_state.get(f"{key}-predict", False) or model.id == BUNDLED
+    is_first = st.session_state.get(f"sentence-{of_text}", first) == first
+    blank = report.blank if report is not None and is_first else None
+    is_answered = blank or is_asked or find_held("masked", record.model_id) is not None
     with slide(f"{key}-try") if is_answered else st.container():  # an empty slide shows nothing
         st.subheader("What does it know now?", anchor=False)
         with show_on_stage("try"), st.container(horizontal=True, vertical_alignment="bottom"):
             sentence = st.text_input(
                 "A sentence with a blank: ___",
-                sentence_with_blank(record.texts[text], record.reports.get(text)),
+                first,
                 max_chars=character_limit(),
-                key=f"sentence-{hash(record.texts)}-{text}",
+                key=f"sentence-{of_text}",
                 persist_state="session",
                 help="Any sentence, also one that is not in the text. Write ___ for each blank.",
             )
             pressed = st.button("Predict", icon=":material/psychology:", key=f"{key}-predict")
+        with show_only_on_stage(f"sentence-{key}"):
+            st.text(sentence)
+        answer = st.container()
         scaled = _ask_scales(record, text)
-        st.session_state[PREDICT_KEY] = is_asked
-        if not is_answered:
-            st.caption("Press **Predict** to see what the model puts into the blank.")
-            return
         deltas = tuple(record.text_delta(source) for _, source in scaled)
         task = FillBlanks(model, sentence or "", key, tuple(scaled), deltas)
-        run = BLANKS.start(task, again=pressed)
-        show_run_panel(
-            BLANKS,
-            run,
-            partial(_draw_blanks, record, key, sentence or "", scaled),
-            sentences=RunSentences(start="Reading the sentence …", done=""),
-            patience=PATIENCE,
-        )
+        draw = partial(_draw_blanks, record, key, sentence or "", scaled)
+        sentences = RunSentences(start="Reading the sentence …", done="")
+        with answer:
+            if blank and scaled == [(1.0, text)]:
+                draw((blank,), False)
+            elif is_answered or BLANKS.find(task) is not None:
+                run = BLANKS.start(task, again=pressed)
+                show_run_panel(BLANKS, run, draw, sentences=sentences, patience=PATIENCE)
+            else:
+                st.caption("Press **Predict** to see what the model puts into the blank.")
 
 
 def _ask_scales(record: RunRecord, text: int) -> list[tuple[float, int]]:

@@ -14,6 +14,7 @@ from neuralviz.ui.page import send_before_leaving, show_stage_switch
 
 ASSETS = Path(ui.__file__).with_name("assets")
 PAGES, FIRST = app_folder() / "pages", "micro_tuning"
+OWN_MODELS = ("Training", "Frozen features", "Evaluation")  # pages that ask for models themselves
 SIDEBAR = 240  # px: leaves two maps side by side 570 each on a laptop
 
 st.set_page_config(
@@ -41,7 +42,8 @@ page = st.navigation(
     ]
 )
 show_stage_switch()
-show_model_sidebar()
+if getattr(page, "title", "") not in OWN_MODELS:  # without a server, a page has no title
+    show_model_sidebar()
 send_before_leaving()
 if is_served():
     import_pages_soon()

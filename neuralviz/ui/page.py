@@ -22,6 +22,8 @@ from streamlit.delta_generator import DeltaGenerator
 from neuralviz.errors import NeuralvizError
 from neuralviz.files import COMMON_VIEW
 from neuralviz.paths import app_folder
+from neuralviz.plots.report import WORD_JOINER  # prevents links and arrows, which escapes do not
+from neuralviz.ui.downloads import offer_sentence, show_download_menu
 
 RUN = "run"  # query parameter: the id of a run
 USER_SOURCES = ("Paste", "Upload")  # sources that hold a user's own texts
@@ -30,11 +32,10 @@ _drawing = threading.local()  # by thread: values that wait for the end of `one_
 _JOINED = re.compile(r"(?i)www(?=\.)|https?(?=://)|@|-(?=[->])|<(?=-)")  # begin links and arrows
 _MARKDOWN = re.compile(r"[\\`*_{}\[\]()#|~$:<>&]|(?<=:material)/")
 _AT_START = re.compile(r"^(\s*\d*)([-+.](?=\s|$)|=)", re.MULTILINE)
-WORD_JOINER = "\u2060"  # invisible; prevents links and arrows, which escapes do not
 
 
 def show_page_header(title: str, line: str, formula_md: str, reading_md: str, source: str) -> None:
-    """Draw the title, a line below it, and a popover on how to read the page, all in markdown."""
+    """Draw the title, how to read the page, the menu of downloads, and a line; all in markdown."""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.title(title, anchor=False, width="content")
         with st.popover(
@@ -43,6 +44,7 @@ def show_page_header(title: str, line: str, formula_md: str, reading_md: str, so
             st.markdown(reading_md)
             st.markdown(formula_md)
             st.caption(source)
+        show_download_menu(title)
     if not show_card(title):
         st.markdown(line)
 
@@ -120,11 +122,17 @@ def show_on_stage(key: str, width: Literal["stretch", "content"] = "stretch") ->
     return st.container(key=f"on-stage-{key}", width=width)
 
 
+def stage_step(number: int, n: int) -> str:
+    """Key of a container that tells the stage which of a page's ``n`` steps is shown, from 1."""
+    return f"stage-step-{number}-{n}"
+
+
 def show_headline(sentence: str, *, key: str) -> None:
     """Show a headline in markdown in large type, its further paragraphs in small type."""
     if sentence:
         with st.container(key=f"headline-{key}"):
             st.markdown(sentence)
+        offer_sentence(f"headline-{key}", sentence)
 
 
 @contextmanager
@@ -221,7 +229,7 @@ def _show_tour_card(title: str) -> bool:
                 open_tour_stop(number + 1)
             if st.button("End the tour", type="tertiary", key="tour-end"):
                 _leave(_STOP)
-            st.caption(f"Stop {number} of {len(STOPS)}, two minutes each. Press S for the stage.")
+            st.caption(f"Stop {number} of {len(STOPS)}. Press S for the stage.")
     return True
 
 
@@ -231,7 +239,7 @@ def is_tour_at(title: str) -> bool:
 
 
 def show_start_button() -> None:
-    if st.button("Take the tour: ten minutes, five stops", icon=":material/tour:"):
+    if st.button("Take the tour", icon=":material/tour:", help="Ten minutes, five stops"):
         open_tour_stop(1)
 
 

@@ -264,7 +264,7 @@ class _StateCollector(Collector):
         if self._workers is None:
             return
         pids = self._workers.processes()
-        yield GaugeMetricFamily("neuralviz_workers", "Worker processes that are there.", len(pids))
+        yield GaugeMetricFamily("neuralviz_workers", "Worker processes now running.", len(pids))
         yield CounterMetricFamily(
             "neuralviz_workers_started", "Worker processes started so far.", self._workers.n_started
         )

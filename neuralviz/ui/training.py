@@ -32,7 +32,6 @@ from neuralviz.models.shared import (
 from neuralviz.paths import app_folder
 from neuralviz.plots import training as plots
 from neuralviz.plots.report import About
-from neuralviz.plots.theme import shorten
 from neuralviz.store.corpora import Corpus, CorpusStore, add_once
 from neuralviz.training.record import (
     CURVES,
@@ -58,7 +57,7 @@ from neuralviz.training.settings import (
     steps_of_epoch,
 )
 from neuralviz.ui.choices import choose_one, corpus_store, pick_corpus, save_by_name
-from neuralviz.ui.figures import show_figure
+from neuralviz.ui.figures import show_figure, show_table
 from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.page import hide_on_stage, plain, show_error, show_headline, slide, wide_columns
 from neuralviz.ui.runs import RunSentences, SessionRuns, find_current_run, show_current_run
@@ -69,9 +68,7 @@ Lessons = tuple[Lesson, ...]
 RUNS = SessionRuns("training")
 TABLES = SessionRuns("training-table")
 HEIGHT = 310  # px, of the figures on the first screen
-N_VISIBLE = 3  # texts whose neighbours changed most
-N_UNFOLDED = 12  # further ones, in the expander
-MAX_LENGTH = 72  # characters
+N_LISTED = 15  # texts whose neighbours changed most
 FOLDER = "training-folder"
 FILL = "Fill the table"
 MOST_SEEDS = 10
@@ -85,10 +82,10 @@ _NUMBERS = {  # of `TrainingSettings`, and what they are called
     "epochs": "Epochs",
     "batch_size": "Batch size",
     "seed": "Seed",
-    "shortest": "Shortest sentence, characters",
-    "longest": "Longest sentence, characters",
-    "sentences": "Sentences of a chunk",
-    "frozen_blocks": "Frozen blocks from below",
+    "shortest": "Shortest sentence (characters)",
+    "longest": "Longest sentence (characters)",
+    "sentences": "Sentences per chunk",
+    "frozen_blocks": "Frozen blocks, from below",
 }
 
 
@@ -111,9 +108,9 @@ def show() -> None:
         RUNS, task, view, pressed=pressed, recorded=recorded, mentions_unknown=False
     )
     if run is None:
-        st.info("Press **Train**. The first step is drawn after a few seconds.")
+        st.info("Press **Train**.")
     else:
-        saved = "“Run again” goes on from what was saved." if any(run.task.kept_steps()) else ""
+        saved = "“Run again” resumes." if any(run.task.kept_steps()) else ""
         start = "Loading the encoder and making the first pairs …"
         sentences = RunSentences(start, saved, stopped=saved)
         draw = partial(_show_training, run, is_recorded=run is recorded)
@@ -176,7 +173,8 @@ def _show_lessons(
             numbers = partial(_tabulate_accuracies, lessons)
             with right_column:
                 draw(make(lessons, label), "accuracy", numbers, key=f"{key}-accuracy")
-            st.caption(plain(measured[0].measured))
+            if measured[0].is_sampled:
+                st.caption(plain(measured[0].measured))
     looked_at = [lesson for lesson in measured if len(lesson.accuracy) > 1]
     if not (has_layers and looked_at):
         return
@@ -230,7 +228,7 @@ def _show_moves(run: Run[Lessons], lessons: Lessons, provenance: About) -> None:
                 format_func=lambda place: f"{steps[place]:,}" if steps[place] else "before",
                 key=f"training-snapshot-{run.id}-{kind}",
             )  # fmt: skip
-        changed = new_neighbours(lesson, N_VISIBLE + N_UNFOLDED)
+        changed = new_neighbours(lesson, N_LISTED)
         write_headline(headlines.describe_moves(lesson, changed))
         left_column, right_column = wide_columns([2, 1], "training-moves-seen")
         maps = np.asarray(lesson.maps)
@@ -245,10 +243,7 @@ def _show_moves(run: Run[Lessons], lessons: Lessons, provenance: About) -> None:
                 height=520,
             )
         with right_column, hide_on_stage("training-changed"):
-            _list_changes(changed[:N_VISIBLE], texts)
-            if changed[N_VISIBLE:]:
-                with st.expander(f"{len(changed[N_VISIBLE:])} more texts"):
-                    _list_changes(changed[N_VISIBLE:], texts)
+            _list_changes(changed, texts)
 
 
 def _choose_kind(label: str, kinds: Sequence[PairKind], key: str) -> PairKind:
@@ -259,11 +254,9 @@ def _choose_kind(label: str, kinds: Sequence[PairKind], key: str) -> PairKind:
 
 def _list_changes(changed: Sequence[NewNeighbours], texts: Sequence[str]) -> None:
     """List the nearest neighbour of some texts before and after the training."""
-    for change in changed:
-        text, before, after = (
-            plain(shorten(texts[i], MAX_LENGTH)) for i in (change.text, change.before, change.after)
-        )
-        st.markdown(f"**{text}**  \nBefore, the nearest was: {before}  \nNow: {after}")
+    rows = [[texts[i] for i in (change.text, change.before, change.after)] for change in changed]
+    frame = pd.DataFrame(rows, columns=["text", "nearest before", "nearest after"])
+    show_table(frame, "training-changed", title="Texts with new neighbours", height=520)
 
 
 @st.cache_data(max_entries=4, show_spinner=False, hash_funcs={TrainOnCorpus: repr})
@@ -303,13 +296,13 @@ def _offer_to_save(task: TrainOnCorpus, lessons: Lessons) -> None:
     kept = task.kept_steps()
     numbers = {lesson.settings.pairs: n for n, lesson in enumerate(lessons) if kept[n]}
     if not numbers:
-        st.caption("The weights of this training are not saved, so there is no encoder to keep.")
+        st.caption("The weights of this training are not saved, so its encoder cannot be kept.")
         return
     st.subheader("Keep the encoder", anchor=False)
     number = numbers[_choose_kind("Encoder of", list(numbers), "training-save-of")]
     settings = task.settings[number]
     if kept[number] < lessons[number].step:  # the training ended suddenly
-        st.caption(f"Saved are the weights after {many(kept[number], 'step')}.")
+        st.caption(f"The last saved weights are those after {many(kept[number], 'step')}.")
     name = save_by_name(
         "training", "my-encoder", (task.model, task.corpus, settings),
         partial(_save_encoder, task, number), lambda name: trained_encoder(name) is not None,
@@ -337,7 +330,7 @@ def _save_encoder(task: TrainOnCorpus, number: int, name: str) -> Path:
     texts = store.texts(store.corpus(task.corpus))
     restored = training.restore_training(model, texts, task.settings[number], task.folder(number))
     if restored is None:
-        raise StoreError("This training's weights are not kept any more. Train it again.")
+        raise StoreError("This training's weights are no longer saved. Train it again.")
     training.save_encoder(restored, model, folder)
     return folder
 
@@ -349,10 +342,10 @@ def _show_experiments(chosen: TrainOnCorpus, corpus: str) -> None:
     """Ask for a table of the crops paper, fill it on the chosen corpus and show it."""
     settings = chosen.settings[0]
     if not chosen.labels:
-        st.info("The experiments measure 10-NN accuracy. Choose a corpus with labels.")
+        st.info("Choose a corpus with labels: the experiments measure 10-NN accuracy.")
         return
     if settings.part == "table":
-        st.caption("The experiments train the whole model, with its own epochs and rate.")
+        st.caption("The experiments train the whole model, with its own epochs and learning rate.")
         first = jobs.first_settings("model")
         settings = replace(
             settings, part="model", epochs=first.n_epochs, learning_rate=first.peak_rate
@@ -363,7 +356,7 @@ def _show_experiments(chosen: TrainOnCorpus, corpus: str) -> None:
         list(tables.TRAINING_TABLES),
         key="training-table",
         format_func=str.capitalize,
-        help="Each row of the table is a training. Finished rows are saved and found again.",
+        help="Each row of the table is a training. Finished rows are saved.",
     )
     st.caption(tables.training_table(name).line)
     n_seeds = st.number_input("Seeds", 1, MOST_SEEDS, 1, key="training-table-seeds")
@@ -373,7 +366,7 @@ def _show_experiments(chosen: TrainOnCorpus, corpus: str) -> None:
     view = corpus_view(chosen.corpus)
     run = find_current_run(TABLES, task, view, pressed=pressed, mentions_unknown=False)
     if run is not None:
-        stopped = "Finished rows are saved; “Run again” goes on from there."
+        stopped = "Finished rows are saved; “Run again” resumes."
         sentences = RunSentences("Loading the encoder …", stopped=stopped)
         draw = partial(_show_table, run.task, corpus)
         show_current_run(TABLES, run, task, FILL, draw, sentences)
@@ -398,7 +391,7 @@ def _show_table(task: FillTrainingTable, corpus: str, result: FilledTable, _live
         key="training-table-figure",
         height=max(320, 140 + PIXELS_A_ROW * len({cell.row for cell in result.cells})),
     )
-    st.dataframe(tables.training_frame(table, result.cells), hide_index=True)
+    show_table(tables.training_frame(table, result.cells), "training-table-numbers")
 
 
 # --- a training by another program -------------------------------------------------------------
@@ -411,7 +404,7 @@ def open_folder() -> None:
     with st.expander("Open a folder of snapshots"):
         st.caption(
             "`neuralviz.training.SnapshotCallback` records a training by sentence-transformers' "
-            "Trainer into a folder. Open it again to see how far the training has come."
+            "Trainer into a folder. Open it again to see later steps."
         )
         with st.container(horizontal=True, vertical_alignment="bottom"):
             folder = st.text_input("Folder", key=FOLDER, placeholder="/path/to/snapshots").strip()
@@ -460,7 +453,7 @@ def choose_training(corpora: Sequence[Corpus]) -> tuple[TrainOnCorpus | None, bo
         options = _choose_settings()
     wants_pairs = row.button("Ten pairs", icon=":material/compare_arrows:", key="training-pairs")
     if not kinds:
-        st.info("Choose one or two ways to make pairs.")
+        st.info("Choose one or two kinds of pairs.")
         return None, pressed
     try:
         settings = tuple(TrainingSettings(**options, pairs=kind) for kind in kinds)
@@ -478,7 +471,7 @@ def choose_training(corpora: Sequence[Corpus]) -> tuple[TrainOnCorpus | None, bo
 def _describe_steps(settings: TrainingSettings, source: PairSource) -> None:
     batch = min(settings.batch_size, len(source))
     steps = steps_of_epoch(len(source), batch) * settings.n_epochs
-    sentence = f"{_PARTS[settings.part]}: {many(steps, 'step')} of {many(batch, 'pair')}."
+    sentence = f"{many(steps, 'step')} of {many(batch, 'pair')}."
     st.caption(plain(f"{sentence} {source.skipped_in_words()}"))
 
 
@@ -501,7 +494,7 @@ def _choose_encoder() -> str:
         key="encoder",
         bind="query-params",
         accept_new_options=not effective_settings().demo,
-        help="What the training begins with. You can also enter a Hugging Face Hub ID or a folder.",
+        help="The model to train. You can also enter a Hugging Face Hub ID or a folder.",
     )
     return chosen or jobs.ENCODER
 
@@ -509,7 +502,7 @@ def _choose_encoder() -> str:
 def _choose_label(corpus: Corpus) -> str:
     columns = [column.name for column in corpus.columns if column.kind != "number"]
     if not columns:
-        st.caption("This corpus has no labels: accuracy cannot be measured, all else can.")
+        st.caption("This corpus has no labels, so accuracy cannot be measured.")
         return ""
     return choose_one(
         st.pills,
@@ -518,7 +511,7 @@ def _choose_label(corpus: Corpus) -> str:
         key="training-label",
         default=jobs.first_label(corpus),
         format_func=plain,
-        help="Labels are never trained on. They only show whether like texts come together.",
+        help="Labels are never trained on. They show whether texts with one label come together.",
     )
 
 
@@ -531,10 +524,10 @@ def _choose_kinds() -> list[PairKind]:
         format_func=str.capitalize,
         key="pairs",
         bind="query-params",
-        help="Two ways run beside each other, on the same texts, seed and steps.",
+        help="Two kinds are trained side by side, on the same texts, seed and steps.",
     )
     if len(chosen) > MAX_KINDS:
-        st.caption(f"Two run at a time: {chosen[0]} and {chosen[1]}.")
+        st.caption(f"Only two are trained at a time: {chosen[0]} and {chosen[1]}.")
     return list(chosen)[:MAX_KINDS]
 
 
@@ -554,8 +547,8 @@ def _choose_settings() -> dict[str, Any]:
     options["learning_rate"] = right_column.number_input(
         "Learning rate", 0.0, 10.0, first.peak_rate, format="%.6g",
         key=f"training-rate-{part}", bind="query-params",
-        help=f"For corpora of about a thousand texts. The paper, with far more of them, uses "
-        f"{LEARNING_RATE:g} for the model and its authors {TABLE_LEARNING_RATE:g} for the table.",
+        help=f"For about a thousand texts. The paper, with far more texts, uses "
+        f"{LEARNING_RATE:g} for the model, and {TABLE_LEARNING_RATE:g} for the table.",
     )  # fmt: skip
     for place, (name, label) in enumerate(_NUMBERS.items()):
         if name == "frozen_blocks" and part == "table":

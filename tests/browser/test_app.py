@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.support.app import CLIPPED_OR_OVERLAPPING, LOOKS, drag, look, problems, settled, tune
+from tests.support.downloads import assert_pictures_are_whole
 
 LOSS = "[aria-label='Loss at the masked positions']"
 MINUTE = 60_000
@@ -54,6 +55,8 @@ def test_every_page_fits_and_back_leads_back(page: Page, address: str) -> None:
         page.locator(".js-plotly-plot .main-svg").first.wait_for(timeout=MINUTE)
         settled(page)
         found[name, how] = problems(page)
+        if how == "wide":
+            assert_pictures_are_whole(page)
 
     note_problems(names[0], "wide")
     for name in names[1:]:
@@ -82,10 +85,14 @@ def test_the_stage_shows_one_slide_and_the_arrow_keys_lead_through_the_steps(
         return width > 1300 && height > 380 && bottom <= 900 && parseFloat(letters) >= 26
     }"""
     page.wait_for_function(large)
+    place = page.locator(".neuralviz-stage-place")
+    expect(place).to_have_text("4 / 8 · 1 / 2 ✕")
     page.keyboard.press("ArrowRight")  # what more this step tells
     expect(heading).to_be_hidden()
+    expect(place).to_have_text("4 / 8 · 2 / 2 ✕")
     page.keyboard.press("PageDown")  # as the presenters' remote controls do
     expect(heading).to_have_text("5. Weights before and after")
+    expect(place).to_have_text("5 / 8 · 1 / 2 ✕")
     page.keyboard.press("ArrowLeft")
     expect(heading).to_have_text("4. Loss")
     page.keyboard.press("Escape")
@@ -94,6 +101,21 @@ def test_the_stage_shows_one_slide_and_the_arrow_keys_lead_through_the_steps(
     expect(sidebar).to_be_hidden()
     page.keyboard.press("s")
     expect(sidebar).to_be_visible()
+
+    page.goto(f"{address}/evaluation?example=Scored+pairs&stage")
+    place, last = (
+        page.locator(".neuralviz-stage-place"),
+        page.locator(".st-key-slide-evaluation-view"),
+    )
+    last.locator("table").first.wait_for(state="attached", timeout=MINUTE)
+    for number, name in ((2, "Errors"), (3, "Pair by pair")):  # the menu's views are slides
+        page.keyboard.press("ArrowRight")
+        expect(page.get_by_role("radio", name=name)).to_be_checked()
+        expect(last).to_be_visible()
+        expect(place).to_have_text(re.compile(rf"^{number} / \d"))
+        settled(page)
+    expect(last.locator(".main-svg").first).to_be_visible()
+    page.keyboard.press("Escape")
 
 
 @pytest.mark.slow

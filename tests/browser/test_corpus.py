@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import io
 import re
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 from pyarrow import parquet
 
-from neuralviz.plots.corpus_map import FADED, PageMap, colour_by_code, colour_by_number, map_page
-from neuralviz.plots.report import About
+from neuralviz.plots.corpus_map import (
+    FADED,
+    PageMap,
+    colour_by_code,
+    colour_by_number,
+    draw_searchable,
+)
+from neuralviz.plots.report import About, page_html
 from tests.support.app import LOOKS, drag, look, looks, problems, settled
+from tests.support.downloads import (
+    assert_pictures_are_whole,
+    find_row,
+    open_menu,
+    opened_offline,
+    save,
+)
 
 MINUTE = 60_000
 MEAN, NEURAL = "[aria-label='Map by mean']", "[aria-label='Map by neural, fast, 5 epochs']"
@@ -104,14 +118,16 @@ def search(page: Page, text: str) -> None:
     settled(page)
 
 
-def download(page: Page, name: str) -> Path:
-    with page.expect_download(timeout=2 * MINUTE) as waiting:
-        page.get_by_role("button", name=name).first.click()
-    return waiting.value.path()
+def download(page: Page, row: str, kind: str) -> io.BytesIO:
+    with open_menu(page) as menu:
+        button = find_row(menu, row).get_by_role("button", name=kind, exact=True)
+        return io.BytesIO(save(page, button)[1])
 
 
 @pytest.mark.slow
-def test_a_lasso_selects_on_both_maps(page: Page, address: str) -> None:
+def test_a_lasso_selects_on_both_maps(
+    page: Page, browser: Browser, address: str, tmp_path: Path
+) -> None:
     opened(page, address)
     page.locator(NEURAL).locator(".main-svg").first.wait_for(timeout=MINUTE)
     assert {how: found for how in looks(page) if (found := problems(page))} == {}
@@ -119,6 +135,13 @@ def test_a_lasso_selects_on_both_maps(page: Page, address: str) -> None:
     for figure in (MEAN, NEURAL):
         page.locator(figure).locator(".main-svg").first.wait_for(timeout=MINUTE)
         assert sorted(traces(page, figure, "t.customdata")) == list(range(480))
+    assert_pictures_are_whole(page)
+    with open_menu(page) as menu:
+        _, content = save(page, menu.get_by_role("button", name="This page (HTML)"))
+    with opened_offline(browser, content, tmp_path) as copy:
+        copy.locator("#map-1 .main-svg").first.wait_for()
+        copy.get_by_label("Search").fill("moon")
+        expect(copy.locator("#found")).to_have_text(re.compile(r"\d+ texts"))
     lasso(page, MEAN, (0.02, 0.5), (0.02, 0.98))
     n = count_selected(page)
     assert 30 < n < 450
@@ -128,7 +151,7 @@ def test_a_lasso_selects_on_both_maps(page: Page, address: str) -> None:
     ]
     assert chosen[0] == chosen[1]
     assert len(chosen[0]) == n
-    assert len(pd.read_csv(download(page, "Selected texts (CSV)"))) == n
+    assert len(pd.read_csv(download(page, "Selected texts", "CSV"))) == n
     page.get_by_role("button", name="Clear").click()
     expect(page.get_by_text("Nothing is selected")).to_be_visible()
     settled(page)
@@ -188,8 +211,7 @@ def test_an_upload_becomes_a_map_that_is_kept(page: Page, address: str, tmp_path
     )
     before = traces(page, MEAN, "t.x")
     link = page.url
-    page.get_by_role("button", name="Download", exact=True).first.click()
-    table = parquet.read_table(download(page, "Points and embeddings (Parquet)"))
+    table = parquet.read_table(download(page, "mean", "Embeddings (Parquet)"))
     assert table["text"].to_pylist() == TEXTS
     assert len(table["vector"][0]) == 384
     assert {"id", "x", "y", "cluster", "x (label)", "=place"} <= set(table.column_names)
@@ -209,7 +231,7 @@ def test_a_page_of_its_own_searches_and_colours_all_maps(page: Page) -> None:
     draw = np.random.default_rng(0)
     maps = [PageMap(f"map {d}", draw.normal(size=(30, d)), colours) for d in (2, 3)]
     page.goto("about:blank")
-    page.set_content(map_page(maps, texts, About("A corpus", {"n": "30"})))
+    page.set_content(page_html(About("A corpus", {"n": "30"}), draw_searchable(maps, texts)))
     page.wait_for_function("document.querySelectorAll('.js-plotly-plot').length === 2")
     data = "place => document.getElementById(`map-${place}`).data"
     drag(page, page.locator("#map-0"), (0.2, 0.2), (0.5, 0.5))

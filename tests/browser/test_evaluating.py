@@ -9,7 +9,14 @@ import pandas as pd
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.support.app import CLIPPED_OR_OVERLAPPING, LOOKS, look, looks, problems
+from tests.support.app import LOOKS, look, looks, problems
+from tests.support.downloads import (
+    assert_pictures_are_whole,
+    find_row,
+    open_menu,
+    opened_offline,
+    save,
+)
 
 MINUTE = 60_000
 N_PAIRS = 22
@@ -32,27 +39,26 @@ def look_at(page: Page, option: str, *figures: str) -> None:
 
 def assert_report_stands_alone(page: Page, browser: Browser, folder: Path) -> None:
     """Download the results of mean and cls on the pairs; the report needs nothing beside it."""
-    page.get_by_role("button", name="Download the results").click()
-    files = {}
-    for label in ("Report (HTML)", "Results (CSV)", "Results (JSON)"):
-        with page.expect_download() as waiting:
-            page.get_by_role("button", name=label).click()
-        name = waiting.value.suggested_filename  # says what it is of
-        assert name.startswith("evaluation-")
-        assert "-mean-cls." in name
-        files[Path(name).suffix] = waiting.value
-    files[".html"].save_as(folder / "report.html")
-    context = browser.new_context(viewport={"width": 1100, "height": 900})
-    report = context.new_page()
-    asked: list[str] = []
-    report.on("request", lambda request: asked.append(request.url))
-    report.goto((folder / "report.html").as_uri())
-    report.locator(".js-plotly-plot .main-svg").last.wait_for()
-    assert report.locator(".js-plotly-plot").count() == 9
-    assert MARKUP_NAME in report.locator("h1").first.inner_text()
-    assert report.evaluate(CLIPPED_OR_OVERLAPPING) == []
-    assert len(asked) == 1
-    context.close()
+    with open_menu(page) as menu:
+        row = find_row(menu, "All results")
+        files = {}
+        for label in ("Report (HTML)", "CSV", "JSON"):
+            name, content = save(page, row.get_by_role("button", name=label))
+            assert name.startswith("evaluation-")  # says what it is of
+            assert "-mean-cls." in name
+            files[Path(name).suffix] = content
+        _, whole = save(page, menu.get_by_role("button", name="This page (HTML)"))
+    n_figures = page.locator(".neuralviz-figure").count()
+    for content, n in ((files[".html"], 9), (whole, n_figures)):
+        with opened_offline(browser, content, folder) as report:
+            report.locator(".js-plotly-plot .main-svg").last.wait_for()
+            assert report.locator(".js-plotly-plot").count() == n
+            assert MARKUP_NAME in report.locator("body").inner_text()
+            first = report.locator("table").first
+            for _ in range(2):
+                first.locator("th").nth(1).click()
+            values = [float(text) for text in first.locator("td:nth-child(2)").all_inner_texts()]
+            assert values == sorted(values, reverse=True)
 
 
 @pytest.mark.slow
@@ -70,10 +76,11 @@ def test_every_view_fits_and_can_be_taken_away(
     page.locator(".js-plotly-plot .main-svg").first.wait_for()
     look_at(page, "Spearman", "Spearman correlation", "Lead of")
     look_at(page, "Pair error", "Pair error", "Lead of")
-    look_at(page, "Pair by pair", "Human score and cosine similarity by mean")
+    look_at(page, "Pair by pair", "mean: human scores and cosine similarities")
     look(page, max(LOOKS))
     assert_report_stands_alone(page, browser, tmp_path)
-    look_at(page, "Similar and dissimilar", "Cosines by mean", "Cosines by cls")
+    assert_pictures_are_whole(page)
+    look_at(page, "Similar and dissimilar", "mean: cosine similarities", "cls: cosine similarities")
     look_at(page, "Shared errors", "Shared errors: triplets", "Shared errors: pairs")
     assert "boat" not in page.url
     page.reload()  # the uploaded table and what was measured are there again

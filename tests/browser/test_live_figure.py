@@ -8,14 +8,30 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page
 from pyarrow import parquet
 
 from tests.browser.conftest import leave
 from tests.support.app import drag, settled
+from tests.support.downloads import (
+    assert_pictures_are_whole,
+    find_row,
+    open_menu,
+    opened_offline,
+    save,
+)
 
 DRAWN = ".neuralviz-figure:has(.main-svg)"
 LINE = "[aria-label='Waves on a line']"
+# Heights of the bars in a picture, px.
+BARS = """svg => {
+    const picture = new DOMParser().parseFromString(svg, "image/svg+xml").documentElement
+    document.body.append(picture)
+    const bars = [...picture.querySelectorAll(".bars .point")]
+    const heights = bars.map(bar => bar.getBoundingClientRect().height)
+    picture.remove()
+    return heights
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -81,25 +97,43 @@ def test_a_click_on_a_cell_comes_back(figures: Page) -> None:
     figures.get_by_text("'customdata': '2-2'").filter(has_text=cell).wait_for()
 
 
-def test_pictures_and_numbers_can_be_taken_away(figures: Page) -> None:
-    chart = figures.locator(DRAWN).last
-    files = {}
-    for title in ("Download as PNG", "Download as SVG"):
-        chart.hover()
-        with figures.expect_download() as file:
-            chart.locator(f"[data-title='{title}']").click()
-        files[file.value.suggested_filename] = Path(file.value.path()).read_bytes()
-    figures.get_by_role("button", name="Download", exact=True).click()
-    for label in ("Figure (HTML)", "Numbers (CSV)", "Numbers (Parquet)"):
-        with figures.expect_download() as file:
-            figures.get_by_role("button", name=label).click()
-        files[file.value.suggested_filename] = Path(file.value.path()).read_bytes()
-    assert files["two-bars.png"].startswith(b"\x89PNG")
+def test_pictures_numbers_and_the_page_can_be_taken_away(
+    figures: Page, browser: Browser, tmp_path: Path
+) -> None:
+    with open_menu(figures) as menu:
+        row = find_row(menu, "Two words & more")
+        files = dict(save(figures, row.get_by_role("button", name=kind)) for kind in ("SVG", "CSV"))
+        files |= [save(figures, row.get_by_role("button", name="Parquet"))]
+        name, content = save(figures, menu.get_by_role("button", name="This page (HTML)"))
+        menu.get_by_role("button", name="Copy link").click()
+        menu.get_by_text("Copied.").wait_for()
     assert b"counted: by hand" in files["two-bars.svg"]
-    assert b"<h1>Two words &amp; more</h1>" in files["two-bars.html"]
+    heights = figures.evaluate(BARS, files["two-bars.svg"].decode())
+    assert heights[1] / heights[0] == pytest.approx(2, rel=1e-2)
     assert files["two-bars.csv"] == b'\xef\xbb\xbf"word","n"\n"one",1\n"two",2\n'
     metadata = parquet.read_schema(io.BytesIO(files["two-bars.parquet"])).metadata
     assert (metadata[b"title"], metadata[b"counted"]) == (b"Two words & more", b"by hand")
+    assert name == "figures.html"
+    with opened_offline(browser, content, tmp_path) as page:
+        page.locator(".js-plotly-plot .main-svg").last.wait_for()
+        titles = page.evaluate(
+            "[...document.querySelectorAll('.js-plotly-plot')].map(f => f.layout.title?.text ?? '')"
+        )
+        assert titles == ["Waves", "", ""]
+        assert page.locator(".headline").inner_text() == "Two is more than one & <b>."
+        for order in (["-3.5", "2", "10"], ["10", "2", "-3.5"]):
+            page.get_by_role("columnheader", name="n", exact=True).click()
+            cells = page.locator("td:last-child").all_inner_texts()
+            assert [cell.replace("−", "-") for cell in cells] == order
+
+
+@pytest.mark.slow
+def test_what_is_hard_to_draw_leaves_whole(page: Page, address: str, tmp_path: Path) -> None:
+    page.goto(f"{address}/?pictures")
+    wait_for_figures(page, 5)
+    assert len(assert_pictures_are_whole(page, tmp_path)) == 15
+    for label in ("a label of two", "words, of 3"):
+        assert label in (tmp_path / "map-by-labels.svg").read_text()
 
 
 ONE, OTHER = "[aria-label='map one']", "[aria-label='map other']"

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from tests.support.pages import count_figures, page_at, read_captions, read_markdown
+from neuralviz.ui import blueprints
+from tests.support.pages import (
+    count_figures,
+    finish_run,
+    last_run,
+    page_at,
+    press,
+    read_captions,
+    read_markdown,
+)
 
 
 @pytest.fixture
@@ -25,6 +35,40 @@ def test_links_bring_blueprints_and_the_last_text_back() -> None:
         type_text(page, text)
     again = page_at("blueprints", view=page.query_params["view"]).run()
     assert again.text_area[0].value == "Two cats."
+
+
+def test_tokens_are_masked_by_hand_and_the_model_guesses_them(bundled: object) -> None:
+    page = page_at("blueprints", grid_masked="2").run()
+    page.pills(key=blueprints.MASKED).set_value([2, 6]).run()
+    finish_run(page, "grid-guesses")
+    assert not page.exception
+    predictions = last_run(page, "grid-guesses").result
+    assert predictions.token.tolist() == [1, 5]
+    assert "best guess for the masked tokens: “" in read_markdown(page)
+    linked = page.query_params["grid-masked"]
+    page.pills(key=blueprints.MASKED).set_value([]).run()
+    assert "best guess" not in read_markdown(page)
+    again = page_at("blueprints", grid_masked=linked).run()
+    assert again.pills(key=blueprints.MASKED).value == [2, 6]
+    type_text(again, "A cat.")  # in another text, these are other tokens
+    assert again.pills(key=blueprints.MASKED).value == []
+    assert not again.exception
+
+
+def test_micro_tuning_opens_with_the_text_and_the_blueprints(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    opened: list[dict[str, str]] = []
+    monkeypatch.setattr(st, "switch_page", lambda _, query_params: opened.append(query_params))
+    page = page_at("blueprints", blueprints="1 2; 3 1").run()
+    type_text(page, "Two <b>cats</b> & a dog.\n\nOne text.")
+    press(page, "Tune with these")
+    assert not page.exception
+    tuning = page_at("micro_tuning", **opened[0]).run()
+    assert not tuning.exception
+    assert tuning.text_area[0].value == "Two <b>cats</b> & a dog.\n\nOne text."
+    assert "1 text." in read_captions(tuning)
+    assert tuning.text_input(key="blueprints").value == "(1, 2), (3, 1)"
 
 
 def test_mistakes_get_a_sentence_and_what_was_typed_stays(page: AppTest) -> None:

@@ -91,7 +91,10 @@ def test_pasted_texts_wait_for_the_button_and_the_text_of_an_error_is_named(quic
     assert "Text 4 has no character that the model can read" in read_page(page)
 
 
-def test_a_link_brings_texts_labels_order_and_results_back(tmp_path: Path) -> None:
+def test_a_link_brings_texts_labels_order_and_results_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("neuralviz.ui.compare.LISTED_PAIRS", 2)
     page = page_at("compare", m2="cls", m3="none")
     table = b"kind,said\nanimal,A cat sleeps.\nweather,It rains.\nanimal,A dog barks.\n"
     page.session_state["compare-source"] = "Upload"
@@ -111,6 +114,12 @@ def test_a_link_brings_texts_labels_order_and_results_back(tmp_path: Path) -> No
     np.testing.assert_array_equal(after.result[0].vectors, before.result[0].vectors)
     assert f"Result of {datetime.now(UTC):%d %B %Y}" in read_page(other)
     assert "Press **Compare**" not in read_page(other)
+
+    assert "The first 2 of 3 pairs of texts" in read_page(other)
+    other.selectbox(key="pairs-order").set_value("cls, lowest cosine").run()
+    pairs = next(t.value for t in other.dataframe if "difference" in t.value)
+    cosines = sorted(after.result[1].similarity.of_pairs)  # of all pairs
+    np.testing.assert_array_equal(pairs["cls"], cosines[:2])
 
 
 def test_identical_texts_have_no_ranks_and_a_method_that_fails_leaves_the_others() -> None:
@@ -170,10 +179,13 @@ def test_words_of_a_pair_stand_for_the_chosen_texts() -> None:
     text = "<b>bold</b> claims\nquiet words\nsome more"
     page = paste(text, m1="neural", m1_neural_epochs="2", m2="mean", m3="none")
     finish(press(page))
-    (_headline,) = [element.value for element in page.markdown if "rankings of" in element.value]
+    (_headline,) = [
+        element.value for element in page.markdown if "cannot be compared" in element.value
+    ]
     page.selectbox(key="compare-first").set_value(0).run()
     page.selectbox(key="compare-second").set_value(1).run()
     assert not page.exception
+    page.segmented_control(key="compare-more").set_value("Words").run()
     pages.finish_run(page, "compare-pair-0")
     pair = pages.last_run(page, "compare-pair-0")
     assert pair.status == "done"

@@ -181,10 +181,10 @@ def headline(page: AppTest) -> str:
 
 
 def table(page: AppTest) -> pd.DataFrame:
-    """The first table in HTML, without what is small in its heads."""
+    """The first table in HTML, without the arrows in its heads."""
     bodies = [one.proto.body for one in page.get("html")]
     body = next(body for body in bodies if "class='results'" in body).partition("</table>")[0]
-    rows = re.sub(r"<small>.*?</small>", "", body).split("<tr>")[1:]
+    rows = re.sub(r" <span.*?</span>", "", body).split("<tr>")[1:]
     heads, *lines = [
         [unescape(cell) for cell in re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row)] for row in rows
     ]
@@ -194,7 +194,7 @@ def table(page: AppTest) -> pd.DataFrame:
 def test_opens_with_what_was_recorded(opened, intervals: None) -> None:
     page = opened(example="Forms")
     assert not page.exception
-    assert "topics.csv, forms: 480 texts with 6 labels" in said(page)
+    assert "480 texts in six forms" in said(page)
     assert "Recorded run. Press “Evaluate” to see it live." in said(page)
     assert list(table(page).index) == ["mean", "sbert-wk", "neural, exact"]
     assert headline(page).startswith("With **sbert-wk**, the ten nearest texts predict the form")
@@ -211,7 +211,7 @@ def test_opens_with_what_was_recorded(opened, intervals: None) -> None:
     [
         (SCORED, "10 scored pairs, 2 of them similar (≥ 4), 5 dissimilar (≤ 2)",
          "Spearman, 95% interval", ["Pair by pair", "Similar and dissimilar", "Shared errors"]),
-        (ANCHORS, "6 texts in 2 groups, 2 of them anchors; 8 triplets", "triplets error",
+        (ANCHORS, "6 texts in 2 groups, 2 of them anchors; 8 triplets", "triplet error",
          ["Similar and dissimilar"]),
         (LABELS, "24 texts with 2 labels", "10-NN accuracy",
          ["Similar and dissimilar", "Confused labels"]),
@@ -236,7 +236,9 @@ def test_a_table_of_ones_own(
     for view in found:
         assert of_view(page, view)
     assert headline(page)
-    assert {"Report (HTML)", "Results (CSV)", "Results (JSON)"} <= {
+    page.session_state["download"] = True  # opens the menu
+    page.run()
+    assert {"This page (HTML)", "Report (HTML)", "CSV", "JSON"} <= {
         one.label for one in page.get("download_button")
     }
 
@@ -392,9 +394,9 @@ def test_a_method_that_fails_leaves_the_others(opened, monkeypatch: pytest.Monke
         warning.value == "neural, exact, 1 epoch\\: The model “bundled” is \\<b\\>nowhere\\</b\\>."
     )
     assert table(page)["failed"]["neural, exact, 1 epoch"] == "yes"
-    assert table(page)["triplets error"]["mean"].endswith("%")
+    assert table(page)["triplet error"]["mean"].endswith("%")
     cosines = [title(one) for one in of_view(page, "Similar and dissimilar")]
-    assert cosines == ["Cosines by mean", "Cosines by cls"]
+    assert cosines == ["mean: cosine similarities", "cls: cosine similarities"]
     assert "&lt;b&gt;nowhere&lt;/b&gt;" in report_html(results(page))
 
 

@@ -12,7 +12,7 @@ from tests.support.pages import finish_run, last_run, page_at, press, read_page
 
 NOUNS = "harbour gull baker bread square market letter brother ship north child boat".split()
 RUNGS = ["MLP over cosines", "Siamese encoders"]
-SIDEBAR = "Model in the sidebar"
+MODEL = "bundled"
 
 
 def table(n: int = 40, score: str | None = None) -> bytes:
@@ -26,7 +26,7 @@ def table(n: int = 40, score: str | None = None) -> bytes:
 
 def page_of(content: bytes, **address) -> AppTest:
     """The page with an uploaded file, by default of the bundled model."""
-    page = page_at("frozen_features", 120, **{"frozen_model": SIDEBAR} | address)
+    page = page_at("frozen_features", 120, **{"frozen_model": MODEL} | address)
     page.session_state["frozen-source"] = "Upload"
     page.session_state["frozen-kept"] = Source("own.csv", content)
     return page
@@ -45,12 +45,14 @@ def test_it_opens_with_the_recorded_ladder_and_trains_nothing_by_itself() -> Non
     assert "Spearman with people's scores is" in read_page(page)
     assert "frozen-runs" not in page.session_state
     assert "frozen-layers-runs" not in page.session_state
+    page.segmented_control(key="frozen-more").set_value("Two texts").run()
     assert "In the FREEZE paper, this pair gets 0.47" in read_page(finish_run(page, "frozen-two"))
     page.segmented_control(key="frozen-seeds").set_value("Three").run()
     assert "The results below are of other data or settings" in read_page(page)
+    page.segmented_control(key="frozen-more").set_value("Predictions").run()
     rung = next(group for group in page.get("button_group") if group.label == "Rung")
     rung.set_value("siamese").run()
-    assert "**Siamese encoders** is furthest off on" in read_page(page)
+    assert "The worst prediction of **Siamese encoders** is" in read_page(page)
 
 
 def test_pairs_of_ones_own_are_trained_on_scored_saved_and_brought_back(bundled) -> None:
@@ -60,15 +62,18 @@ def test_pairs_of_ones_own_are_trained_on_scored_saved_and_brought_back(bundled)
     run = last_run(page, "frozen")
     assert run.status == "done", run.error
     assert list(run.result.results) == [("cosines", 42), ("siamese", 42)]
+    page.segmented_control(key="frozen-more").set_value("All numbers").run()
     assert "24 train pairs, 8 dev pairs, 8 test pairs." in read_page(page)
+    page.segmented_control(key="frozen-more").set_value("Two texts").run()
     page = finish_run(page, "frozen-two")
     page.text_input(key="frozen-two-2").set_value("A <b>brown</b> dog is jumping.").run()
     page = finish_run(page, "frozen-two")
     scores = last_run(page, "frozen-two").result
     assert all(scores.pair[rung] <= scores.equal[rung] for rung in scores.pair)
-    assert "the score of two identical texts" in read_page(page)
+    assert "two identical texts score" in read_page(page)
     assert "<b>" not in " ".join(element.value for element in page.markdown)
 
+    page.segmented_control(key="frozen-more").set_value("One rung").run()
     page.text_input(key="frozen-name").set_value("a b").run()
     assert "Name the similarity model with" in read_page(press(page, "Save"))
     page.text_input(key="frozen-name").set_value("mine").run()
@@ -80,7 +85,7 @@ def test_pairs_of_ones_own_are_trained_on_scored_saved_and_brought_back(bundled)
     assert "already a model called" in read_page(press(page, "Save"))
 
     address = {"view": page.query_params["view"], "frozen_rungs": RUNGS}
-    again = look(page_at("frozen_features", 120, frozen_model=SIDEBAR, **address))
+    again = look(page_at("frozen_features", 120, frozen_model=MODEL, **address))
     reopened = last_run(again, "frozen")
     assert reopened.is_reopened
     np.testing.assert_array_equal(

@@ -50,6 +50,21 @@ def test_a_text_says_which_words_win_and_why(bundled: object) -> None:
     assert "100% alignment and 0% novelty" in read_captions(page)
 
 
+def test_the_keys_of_the_stage_lead_through_all_views(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layers, "VIEWS", {name: lambda: None for name in layers.VIEWS})
+    page = open_view(view="abc").run()
+    seen = [page.segmented_control(key="layers-view").value]
+    while not page.button(key="stage-next").disabled:
+        page.button(key="stage-next").click().run()
+        seen.append(page.segmented_control(key="layers-view").value)
+    assert seen == list(layers.VIEWS)
+    assert "view" not in page.query_params  # each view has its own texts
+    page.button(key="stage-back").click().run()
+    assert page.segmented_control(key="layers-view").value == seen[-2]
+    tour = open_view(tour="5").run()
+    assert not [button for button in tour.button if button.key == "stage-next"]
+
+
 def test_odd_texts_are_followed_and_user_text_is_never_html(bundled: object) -> None:
     page = open_view().run()
     markup = "<script>alert(1)</script> & <b title='\"'>bold</b>"

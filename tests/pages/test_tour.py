@@ -81,3 +81,5 @@ def test_the_docs_list_all_questions() -> None:
     text = (ROOT / "docs/tour.md").read_text("utf-8")
     rows = re.findall(r"^\| ([^|]+\?) \| ([^|]+) \|$", text, re.M)
     assert [sentence for sentence, _ in rows] == [question.question for question in QUESTIONS]
+    assert all(f"| {stop.page} | {stop.question} |" in text for stop in STOPS)
+    assert STOPS[1].question == "What is a neural embedding good for?"

@@ -149,6 +149,7 @@ def test_methods_lists_every_method_and_option(run):
         assert f"{name}\n  {method.line}\n  model: {method.model_id}\n" in said
         for option in method.options:
             assert f"{option.name}={option.default}" in said
+            assert said.count(f"{option.line}:") == 1  # once, however many methods have it
     assert "neural+mean" in said
     for name, value in FOR_CORPORA.items():
         assert f"{name}={value}" in said

@@ -270,6 +270,7 @@ def test_a_corpus_is_written_without_its_duplicates(run):
     assert np.allclose(table["cosine"], [np.cos(angles[1]), 1])
     (pair,) = [line for line in result.stdout.splitlines() if "0.996" in line]
     assert "yes" in pair
+    assert "rose → roes" in pair
     done(run(*command, *output, "--keep-id", "d", "--threshold", "1"))
     assert [row["id"] for row in rows_of("kept.csv")] == ["b", "c", "d"]
     for wrong, sentence in (

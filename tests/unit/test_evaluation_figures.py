@@ -34,6 +34,9 @@ from neuralviz.evaluation.results import (
     QualityMap,
 )
 from neuralviz.evaluation.rows import Row, experiment_rows, find_swept_options
+from neuralviz.evaluation.yardsticks import yardsticks_of
+from neuralviz.headlines.evaluation import describe_verdict
+from neuralviz.jobs.evaluating import recorded_results
 from neuralviz.plots import evaluation as plots
 from neuralviz.plots.report import other_figures, proof_figures, report_html
 from neuralviz.plots.theme import BLUE, VERMILLION
@@ -144,6 +147,14 @@ def test_qualities_are_written_and_coloured_by_their_range(values, is_ratio, dra
     assert (axis.cmin, axis.cmax) == ends
 
 
+def test_the_headline_has_the_digits_of_the_figure() -> None:
+    for results in recorded_results():
+        figure = plots.yardstick_figure(results, 0, yardsticks_of(results, 0)[0])
+        assert figure is not None
+        sentence, texts = describe_verdict(results, 0), {trace.text[0] for trace in figure.data}
+        assert sum(f" {text} " in sentence for text in texts) == 2, (sentence, texts)
+
+
 def test_scored_pairs_have_their_figures_in_order() -> None:
     results = filled(method_rows(["mean", "neural"], {}), few_pairs())
     assert titles(results) == [
@@ -154,8 +165,8 @@ def test_scored_pairs_have_their_figures_in_order() -> None:
         "Triplet error",
         "Shared errors: pairs",
         "Shared errors: triplets",
-        "Cosines by mean",
-        "Cosines by neural, exact",
+        "mean: cosine similarities",
+        "neural, exact: cosine similarities",
     ]
     first = all_figures(results)[0]
     measured = results.measured(0, 0)
@@ -274,8 +285,8 @@ def test_whatever_a_user_gave_is_escaped_in_the_report() -> None:
     rest = as_read(report.replace(get_plotlyjs(), ""))
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in rest
     assert "&lt;script&gt;alert(1)&lt;/s… varies" in rest
-    assert "tau-c by &lt;script&gt;" in rest
-    assert "Cosines by &lt;script&gt;" in rest
+    assert "script&gt;: tau-c" in rest
+    assert "script&gt;: cosine similarities" in rest
     assert "<script>alert" not in rest
     assert "<b>" not in rest
 

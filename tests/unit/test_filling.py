@@ -11,13 +11,14 @@ import torch
 
 from neuralviz.errors import SettingsError, TextError
 from neuralviz.micro_tuning import check_settings
-from neuralviz.micro_tuning.blanks import (
+from neuralviz.micro_tuning.blanks import describe_blanks, sentence_with_blank
+from neuralviz.micro_tuning.events import (
+    RUN_FORMAT,
     Candidate,
     FilledBlank,
-    describe_blanks,
-    sentence_with_blank,
+    RunRecord,
+    TextDelta,
 )
-from neuralviz.micro_tuning.events import RUN_FORMAT, RunRecord, TextDelta
 from neuralviz.micro_tuning.predictions import fill_blanks
 from neuralviz.models import LanguageModel
 from neuralviz.paths import sample_data
@@ -74,8 +75,9 @@ def test_as_a_model_whose_weights_are_the_sums(bundled: LanguageModel, layers) -
     assert len(found) == len(before) == 2
     for blank, p, q in zip(found, before, after, strict=True):
         for candidates, by in ((blank.before, p), (blank.after, q), (blank.risen, q - p)):
-            ids = np.argsort(-by)[:4]
-            assert [c.token for c in candidates] == bundled.tokenizer.convert_ids_to_tokens(ids)
+            tokens = bundled.tokenizer.convert_ids_to_tokens(range(len(by)))
+            ids = [i for i in np.argsort(-by) if not tokens[i].startswith("##")][:4]
+            assert [c.token for c in candidates] == [tokens[i] for i in ids]
             np.testing.assert_allclose([c.before for c in candidates], p[ids], rtol=2e-3, atol=1e-6)
             np.testing.assert_allclose([c.after for c in candidates], q[ids], rtol=2e-3, atol=1e-6)
 
@@ -85,9 +87,9 @@ def test_other_families_read_the_sentence_as_their_tokenizers_do(family: str, sm
     model = small_model(family)
     delta = random_delta(model, None)
     (blank,) = fill_blanks(model, "A baker carries ___ bread.", [(1.0, delta)], top=3)
-    expected = np.sort(
-        plainly(with_deltas(model, [(1.0, delta)]), model, "A baker carries ___ bread.")
-    )
+    expected = plainly(with_deltas(model, [(1.0, delta)]), model, "A baker carries ___ bread.")
+    tokens = model.tokenizer.convert_ids_to_tokens(range(expected.shape[1]))
+    expected = np.sort(expected[:, [not token.startswith("##") for token in tokens]])
     np.testing.assert_allclose([c.after for c in blank.after], expected[0, ::-1][:3], rtol=2e-3)
 
 
@@ -98,6 +100,17 @@ def test_what_was_learnt_of_the_river_is_known_elsewhere(bundled, recorded) -> N
     assert blank.risen[0].after > 0.5 > 0.2 > blank.risen[0].before
     (other,) = fill_blanks(bundled, "They gave her ___ for breakfast.", deltas)
     assert other.after[0].token != "edge"
+
+
+def test_pieces_of_words_fill_a_blank_that_follows_a_letter_alone(bundled: LanguageModel) -> None:
+    delta = [(1.0, random_delta(bundled, "head"))]
+    (apart,) = fill_blanks(bundled, "The dog was jump ___ .", delta)
+    (joined,) = fill_blanks(bundled, "The dog was jump___ .", delta)
+    vocabulary = bundled.encoder.get_vocab()
+    for blank in (apart, joined):
+        assert not any("##" in candidate.token for candidate in blank.candidates)
+    assert all(candidate.token in vocabulary for candidate in apart.candidates)
+    assert any(f"##{candidate.token}" in vocabulary for candidate in joined.before)
 
 
 def test_user_text_is_literal(bundled: LanguageModel) -> None:

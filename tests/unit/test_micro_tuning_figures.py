@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from neuralviz.micro_tuning.blanks import Candidate, FilledBlank
-from neuralviz.micro_tuning.events import RUN_FORMAT, RunRecord
+from neuralviz.micro_tuning.events import RUN_FORMAT, Candidate, FilledBlank, Part, RunRecord
 from neuralviz.micro_tuning.settings import TuningSettings
 from neuralviz.paths import sample_data
 from neuralviz.plots.micro_tuning import (
@@ -63,6 +62,18 @@ def test_many_texts_are_a_band_with_three_entries_in_the_legend() -> None:
     np.testing.assert_array_equal(chosen, curves[140])
 
 
+def test_a_curve_without_a_point_or_line_is_not_in_the_legend() -> None:
+    curves = np.array([[3.0, np.nan], [2.0, np.nan], [np.nan, np.nan]])
+    assert names_of(loss_figure(record_of(curves, ["One.", "Two.", "Three."]), 0)) == ["1. One."]
+    record = record_of(curves[2:], ["Three."])
+    assert not loss_figure(record, 0).data
+    record.parts = [Part(0, 0.25, 4.5), Part(0, 0.5, 3.5)]
+    figure = loss_figure(record, 0)
+    assert names_of(figure) == ["parts in epoch 1"]
+    assert (figure.data[0].x, figure.data[0].y) == ((0.25, 0.5), (4.5, 3.5))
+    assert figure.layout.xaxis.range[1] == pytest.approx(1.04)  # the first epoch, not all
+
+
 def test_norms_start_at_zero_and_a_layer_has_one_colour_in_both_runs() -> None:
     (line,) = delta_norm_figure(record_of(np.array([[1.0, np.nan]]), ["A."]), 0).data
     np.testing.assert_array_equal(line.y, [0, 1, np.nan])
@@ -98,7 +109,7 @@ def test_a_heatmap_has_a_bounded_number_of_cells(n_epochs: int, dim: int) -> Non
 
 def test_blanks_are_two_bars_for_each_token() -> None:
     tokens = (Candidate("a <b>", 0.1, 0.6), Candidate("b", 0.3, 0.0004))
-    figure = blank_figure(FilledBlank(tokens[::-1], tokens, tokens), "Blank")
+    figure = blank_figure(FilledBlank(tokens[::-1], tokens[:1], tokens), "Blank")
     before, after = figure.data
     assert (list(before.x), list(after.x)) == ([0.1, 0.3], [0.6, 0.0004])
     assert (before.marker.color, after.marker.color) == (BEFORE, AFTER)

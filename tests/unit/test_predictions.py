@@ -9,6 +9,7 @@ import torch
 
 from neuralviz.errors import SettingsError
 from neuralviz.micro_tuning import check_settings, mask_inputs, micro_tune, predict_masked
+from neuralviz.micro_tuning.events import TextReport
 from neuralviz.models import tokenize
 from tests.support.models import TEXTS
 
@@ -104,3 +105,45 @@ def test_what_does_not_fit_is_refused(bundled):
         predict_masked(bundled, text, settings, [[np.zeros(3)] * 3])
     with pytest.raises(SettingsError, match="predictions"):
         predict_masked(bundled, text, settings, [None], top=0)
+
+
+FOREIGN = """
+Der alte Leuchtturmwärter stieg jeden Abend die Treppe hinauf, um die Lampe anzuzünden.
+Die Bank hat ihre Zinsen wieder erhöht.
+Sehr geehrte Damen und Herren, hiermit kündige ich meinen Vertrag.
+Wir fahren im Sommer mit dem Zug nach Italien, weil das Fliegen zu teuer ist.
+El viejo farero subía las escaleras todas las noches para encender la lámpara.
+El banco ha subido otra vez los tipos de interés.
+La casa de mi abuela tiene un jardín muy grande.
+No funciona la aplicación desde ayer, por favor ayúdenme.
+Le vieux gardien du phare montait l'escalier chaque soir pour allumer la lampe.
+La banque a encore relevé ses taux d'intérêt.
+Je voudrais une part de gâteau et une tasse de café.
+Hier, il a plu toute la journée.
+Кошка весь день спала на тёплом подоконнике.
+"""
+ENGLISH = """
+The old lighthouse keeper climbed the stairs every evening to light the lamp.
+Krzysztof Wojciechowski met Nguyen Thi Minh Khai in Llanfairpwllgwyngyll.
+Mbappe, Haaland and Vinicius scored; Szczesny and Donnarumma did not.
+The neuroscientist photographed bioluminescent jellyfish.
+Ruthenium-catalysed olefin metathesis of norbornene derivatives.
+Dr. Ozturk prescribed levothyroxine and metoprolol.
+We didn't, couldn't, wouldn't and shouldn't have done it.
+lol that's sooo cooool omggg!!!
+const x = document.querySelector('#main').innerHTML;
+for i in range(10): print(i ** 2)
+pip install numpy==1.26.4
+Zombies parading around eating brains.
+Study raises stent doubts
+ok
+"""
+
+
+def test_the_bundled_model_hardly_reads_other_languages(bundled):
+    settings = check_settings(bundled)
+    for sentences, is_foreign in ((FOREIGN, True), (ENGLISH, False)):
+        for text in tokenize(bundled, sentences.strip().splitlines()):
+            (before,) = predict_masked(bundled, text, settings, [None])
+            report = TextReport(0, text, None, 0.0, before, before, None)
+            assert report.is_hardly_read is is_foreign, text.text

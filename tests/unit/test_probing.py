@@ -75,7 +75,7 @@ def test_a_text_that_is_there_several_times_is_in_one_fold() -> None:
     # the vectors tell texts, not labels: had a probe seen a text, it would know its label
     found = probe(np.repeat(random_vectors(30, 40), 3, axis=0), labels, texts)
     assert found.accuracy < 0.8
-    with pytest.raises(NeuralvizError, match="different texts each; 1 of 2 labels has so many"):
+    with pytest.raises(NeuralvizError, match="different texts each; 1 of 2 labels has that many"):
         probe(random_vectors(), ["a"] * 80 + ["b"] * 10, [*TEXTS[:80], *["once"] * 10])
 
 
@@ -84,9 +84,9 @@ def test_what_cannot_be_probed_is_said() -> None:
     with pytest.raises(NeuralvizError, match="same label"):
         probe(vectors, ["a"] * 90, TEXTS)
     few = ["a"] * 86 + ["b"] * 4
-    with pytest.raises(NeuralvizError, match="5 different texts each; 1 of 2 labels has so many"):
+    with pytest.raises(NeuralvizError, match="5 different texts each; 1 of 2 labels has that many"):
         probe(vectors, few, TEXTS)
-    assert "none of 3 labels has so many" in why_not_probed(list("aabbcc"), range(6))
+    assert "none of 3 labels has that many" in why_not_probed(list("aabbcc"), range(6))
     assert why_not_probed(["a"] * 5 + ["b"] * 5 + ["c"], range(11)) == ""
     assert why_not_probed(["a"] * FOLDS + ["b"] * FOLDS, range(2 * FOLDS)) == ""
 
@@ -206,7 +206,7 @@ def test_labels_are_probed_when_asked_and_not_by_default() -> None:
     assert everything.as_json()["probe"] == asked.as_json()["probe"]
     assert everything.neighbours is not None
     one = labelled_data("own.csv", TEXTS[:8], ["a"] * 5 + ["b"] * 3)
-    with pytest.raises(NeuralvizError, match="1 of 2 labels has so many"):
+    with pytest.raises(NeuralvizError, match="1 of 2 labels has that many"):
         check_measures(one, MeasureSettings(("probe",)))
 
 

@@ -45,11 +45,10 @@ from neuralviz.jobs.evaluating import recorded_results
 from neuralviz.jobs.ladder import recorded_ladder
 from neuralviz.jobs.training import recorded_lessons
 from neuralviz.layers.geometry import FollowedWord
-from neuralviz.micro_tuning.blanks import Candidate
-from neuralviz.micro_tuning.events import RUN_FORMAT, RunRecord
+from neuralviz.micro_tuning.events import RUN_FORMAT, Candidate, MaskedPredictions, Part, RunRecord
 from neuralviz.micro_tuning.settings import DEFAULT_BLUEPRINTS, mask_inputs
 from neuralviz.paths import sample_data
-from neuralviz.training.record import new_neighbours
+from neuralviz.training.record import Snapshot, new_neighbours
 
 SNAPSHOT = Path(__file__).with_name("sentences.txt")
 BREAK = "\n\n"  # between what is large and what is small
@@ -294,8 +293,8 @@ def layer_views() -> Iterator[tuple[str, str]]:
     yield "the last layer is undefined", best(pooling(0.5), pooling(0.01), flat)
     yield "one layer", best(pooling(0.01))
     yield "parts", layers.describe_parts(pooling(0.5), pooling(0.1), "spearman", "Spearman")
-    words = [FollowedWord("the", 0.4, np.array([0.9, 0.8, 0.2])),
-             FollowedWord("cat", 0.2, np.array([0.9, 0.9, 0.7]))]  # fmt: skip
+    words = [FollowedWord("the", 0.4, np.array([0.1, 0.2, 0.8])),
+             FollowedWord("cat", 0.2, np.array([0.1, 0.1, 0.3]))]  # fmt: skip
     weights: Any = SimpleNamespace(importance=np.array([0.4, 0.2]), layers=np.arange(4))
     yield "words of a text", layers.describe_text(words, weights)
     cosines = np.eye(4)
@@ -398,6 +397,10 @@ def runs() -> Iterator[tuple[str, str]]:
     stopped = cut_off(record, 3, slice(2, 3))
     yield "a stopped run", micro_tuning.describe_learning(stopped, 0)
     yield "its last text", micro_tuning.describe_learning(stopped, 2)
+    begun = RunRecord(record.model_id, record.settings, record.texts[:1])
+    yield "not begun", micro_tuning.describe_learning(begun, 0)
+    begun.parts = [Part(0, 0.2, 3.0), Part(0, 0.4, 4.0)]
+    yield "its first parts", micro_tuning.describe_learning(begun, 0)
     yield "its progress", micro_tuning.describe_progress(stopped)
     diverged = copy(record)
     diverged.diverged = {1}
@@ -425,6 +428,12 @@ def runs() -> Iterator[tuple[str, str]]:
     yield "similar", micro_tuning.describe_similar(vectors, texts)
     yield "different", micro_tuning.describe_similar(np.eye(3), texts)
     yield "two texts", micro_tuning.describe_similar(vectors[:2], texts[:2])
+    places = np.arange(3)
+    words = (("cat", "dog"), ("a", "the"), ("sat", "lay"))
+    guesses = MaskedPredictions(places, places, np.array([0.6, 0.1, 0.2]), np.zeros(3), words,
+                                np.array([[0.6, 0.1], [0.5, 0.1], [0.4, 0.2]]))  # fmt: skip
+    yield "guesses", micro_tuning.describe_guesses(["cat", "the", "lay"], guesses)
+    yield "hardly read", micro_tuning.warn_of_unread("text 2", record.model_id)
     yield "masks", micro_tuning.describe_masks(mask_inputs(9, DEFAULT_BLUEPRINTS))
 
 
@@ -485,6 +494,46 @@ def test_permuted_labels_and_scores_decide_nothing() -> None:
         sentence = verdict(data, *measured)
         decided += "difference is significant" in sentence
     assert decided <= 2  # one in twenty is what a 95% interval allows
+
+
+@pytest.mark.parametrize("kind", ["texts", "lessons", "layers", "ladder"])
+def test_what_knows_nothing_of_labels_or_scores_is_no_finding(kind: str) -> None:
+    recorded, (lesson, _) = recorded_ladder(), recorded_lessons()
+    assert recorded is not None
+    n = len(lesson.snapshots[0].right)
+
+    def guess(snapshot: Snapshot) -> Snapshot:
+        right = draw.random(n) < 0.4
+        inner = draw.binomial(n, 0.4, size=2) / n
+        return replace(snapshot, right=right, accuracy=np.array([*inner, right.mean()]))
+
+    def permute(result: Baseline) -> Baseline:
+        cosines = draw.permutation(result.measured.cosines)
+        return replace(result, measured=replace(result.measured, cosines=cosines))
+
+    decided = 0
+    for seed in range(6 if kind == "ladder" else 20):
+        draw = np.random.default_rng(seed)
+        if kind == "texts":
+            labels = {"topic": draw.permutation(list("abcd") * 10).tolist()}
+            methods = [similarity(name, labels["topic"], draw.normal(size=(40, 8)))
+                       for name in ("mean", "cls")]  # fmt: skip
+            sentence = similar_texts.describe_similar_texts(methods, labels)
+            decided += "difference is significant" in sentence
+            few = [method.in_order(range(3)) for method in methods]
+            assert "With only 3 pairs" in similar_texts.describe_agreement(few)
+        elif kind == "ladder":
+            changed = {name: {place: permute(one) for place, one in getattr(recorded, name).items()}
+                       for name in ("baselines", "results")}  # fmt: skip
+            sentence = layers.describe_ladder(replace(recorded, **changed))
+            decided += "difference is significant" in sentence
+        else:
+            taken = replace(lesson, snapshots=tuple(map(guess, lesson.snapshots)), untrained=None)
+            sentence = training.describe_lessons([taken], "chapter")
+            if kind == "layers":
+                sentence = training.describe_trained_layers([taken])
+            decided += "difference is significant" in sentence or "changed layer" in sentence
+    assert decided <= 3
 
 
 def test_words_at_random_places_are_in_no_cluster_more_than_elsewhere() -> None:

@@ -45,6 +45,8 @@ def test_no_text_is_in_two_parts_and_no_pair_is_lost() -> None:
     assert not texts_of(dev) & texts_of(test)
     assert sorted(np.concatenate([part.scores for part in split.parts])) == list(range(150))
     assert [len(part) for part in split.parts] == [90, 30, 30]
+    parts = split_pairs(pairs_of(100)).parts
+    assert [part.scores.mean() for part in parts] == pytest.approx([49.5] * 3, abs=2)
     again, other = (split_pairs(pairs, seed=seed).test.sentences1 for seed in (1, 2))
     assert test.sentences1 == again != other
 

@@ -5,10 +5,19 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas as pd
 import plotly.graph_objects as go
 import pytest
 
-from neuralviz.plots.report import About, file_name, standalone_html
+from neuralviz.plots.report import (
+    About,
+    figure_html,
+    file_name,
+    frame_html,
+    page_html,
+    plain_text,
+    sentence_html,
+)
 from neuralviz.plots.theme import (
     escape,
     method_colour,
@@ -18,6 +27,7 @@ from neuralviz.plots.theme import (
     templates_json,
     unstyled_json,
 )
+from neuralviz.ui.page import plain
 
 
 @pytest.mark.parametrize(
@@ -45,10 +55,28 @@ def test_what_users_typed_is_escaped_and_shortened() -> None:
 
 def test_the_page_to_take_away_needs_no_network_and_runs_no_text() -> None:
     figure = go.Figure(go.Scatter(y=[1], text=["</script><script>alert(1)</script>"]))
-    page = standalone_html(style(figure, dark=True))
+    page = page_html(About("<b>"), figure_html(style(figure, dark=True), 300))
     assert "<script>alert" not in page
     assert "<script src=" not in page
-    assert figure.layout.paper_bgcolor is None
+    assert "<h1>&lt;b&gt;</h1>" in page
+    assert figure.layout.height is figure.layout.paper_bgcolor is None
+    frame = pd.DataFrame({"<i>": ["<b>", None], "n": [-0.5, np.nan]})
+    assert frame_html(frame, "A & B", {"n": "%.0f%%"}) == (
+        "<h3>A &amp; B</h3><div class='results'><table><thead><tr><th class='text'>&lt;i&gt;</th>"
+        "<th class='text'>n</th></tr></thead><tbody>"
+        "<tr><td class=text>&lt;b&gt;</td><td class=text data-value='-0.5'>-0%</td></tr>"
+        "<tr><td class=text></td><td class=text></td></tr></tbody></table></div>"
+    )
+
+
+def test_a_sentence_is_the_same_on_a_page_that_stands_alone() -> None:
+    typed = "a *b* **c** <script> & 1_000 www.x.org"
+    sentence = f"**{plain(typed)}** is first.\n\nThe **others** follow."
+    assert sentence_html(sentence) == (
+        "<p class='headline'><strong>a *b* **c** &lt;script&gt; &amp; 1_000 www.x.org</strong> "
+        "is first.</p><p class='note'>The <strong>others</strong> follow.</p>"
+    )
+    assert plain_text("<b>Loss</b><br>a &lt; b") == "Loss a < b"
 
 
 @pytest.mark.parametrize(
@@ -74,6 +102,6 @@ def test_files_are_named_by_what_they_are_of(files: tuple[str, ...], named: str)
 
 
 def test_a_method_keeps_its_colour_whatever_stands_behind_its_name() -> None:
-    for plain, label in (("sbert-wk", "sbert-wk, novelty"), ("gradient", "gradient: rank")):
-        assert method_colour(label) == method_colour(plain) != method_colour("neural")
+    for name, label in (("sbert-wk", "sbert-wk, novelty"), ("gradient", "gradient: rank")):
+        assert method_colour(label) == method_colour(name) != method_colour("neural")
     assert method_colour("neural, fast") == method_colour("neural")

@@ -158,6 +158,14 @@ def test_the_bytes_of_a_character_are_one_word(family: str, small_model) -> None
     assert tokens.word_spans == [(0, 3)]
 
 
+@pytest.mark.parametrize("family", ["bert", "roberta", "modernbert"])
+def test_what_an_apostrophe_joins_is_one_word(family: str, small_model) -> None:
+    tokens = read(small_model(family), "I don't see the dogs' mother, ‘it’s’ 'rock'.")
+    for word in ("don't", "it’s", "dogs", "rock"):
+        assert word in [word.strip() for word in tokens.word_texts]
+    assert not {"t", "s"} & {word.strip() for word in tokens.word_texts}
+
+
 def test_unknown_words_are_marked(bundled: LanguageModel) -> None:
     tokens = read(bundled, "A dog 😀 barks")
     assert [tokens.piece(i) for i in np.flatnonzero(tokens.unknown)] == ["😀"]

@@ -107,7 +107,7 @@ def test_texts_that_are_too_short_are_counted() -> None:
     source = PairSource(corpus, TrainingSettings())
     assert source.skipped.tolist() == [0, 1]
     assert source.skipped_in_words() == (
-        "Left out as too short: 2 texts of 4. A pair needs 3 different sentences of 100 to 250 "
+        "Too short for a pair: 2 texts of 4. A pair needs 3 different sentences of 100 to 250 "
         "characters."
     )
 
@@ -136,7 +136,7 @@ def test_a_corpus_that_makes_no_pairs_is_explained(corpus: list[str], says: str)
         ({"learning_rate": 0.0}, "The learning rate must be above 0"),
         ({"temperature": 0.0}, "temperature"),
         ({"part": "table", "frozen_blocks": 1}, "no blocks to freeze"),
-        ({"part": "table", "pooling": "cls"}, "no pooling but mean"),
+        ({"part": "table", "pooling": "cls"}, "only mean pooling"),
     ],
 )
 def test_settings_are_checked(options: dict[str, object], says: str) -> None:

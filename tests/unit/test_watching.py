@@ -6,11 +6,15 @@ import numpy as np
 import pytest
 
 from neuralviz.errors import Stopped
-from neuralviz.headlines.micro_tuning import describe_progress
-from neuralviz.micro_tuning import check_settings
-from neuralviz.micro_tuning.events import RUN_FORMAT, RunRecord, WatchedEvent
-from neuralviz.micro_tuning.watching import watch
-from neuralviz.models import LanguageModel
+from neuralviz.headlines.micro_tuning import describe_learning, describe_progress
+from neuralviz.micro_tuning import check_settings, micro_tune, predict_masked
+from neuralviz.micro_tuning.blanks import sentence_with_blank
+from neuralviz.micro_tuning.events import RUN_FORMAT, RunRecord, WatchedEvent, collect_result
+from neuralviz.micro_tuning.inputs import group_inputs, mask_texts
+from neuralviz.micro_tuning.predictions import fill_blanks
+from neuralviz.micro_tuning.watching import can_follow, watch
+from neuralviz.models import LanguageModel, tokenize
+from tests.support.models import SENTENCES
 
 TEXTS = ("The old boat left.", "Rain falls on the harbour.", "Yes")
 EPOCHS = 3
@@ -40,6 +44,53 @@ def test_stop_is_heard_within_a_report(tiny: LanguageModel) -> None:
         for event in watch(tiny, TEXTS, settings, should_stop):
             seen.append(event)
     assert len(seen) == EPOCHS
+
+
+def test_a_long_text_gives_events_as_its_parts_are_read(
+    tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A part has the mean loss of its positions; the run is what it is without these events."""
+    monkeypatch.setattr("neuralviz.micro_tuning.inputs.TOKENS_PER_PIECE", 80)
+    long, settings = " ".join(SENTENCES), check_settings(tiny, epochs=2)
+    (text,) = tokenize(tiny, [long])
+    groups = group_inputs(tiny, mask_texts(tiny, [text], settings))
+    (before,) = predict_masked(tiny, text, settings, [None])
+    of_group = [before.loss[np.isin(before.input, [i.number for i in group])] for group in groups]
+    ends = np.cumsum([len(losses) for losses in of_group]) / len(before)
+
+    record, shares = RunRecord(tiny.id, settings, [long]), []
+    for event in watch(tiny, [long], settings):
+        record = record.having([event])
+        shares.append(record.progress)
+        if len(record.parts) == 3 and not record.epochs_reached:
+            n_read = sum(map(len, of_group[:3]))
+            seen = before.loss[np.isin(before.input, [i.number for g in groups[:3] for i in g])]
+            assert record.loss_so_far(0) == pytest.approx(
+                (seen.mean(), n_read / len(before)), rel=1e-4
+            )
+            assert [part.loss for part in record.parts] == pytest.approx(
+                [losses.mean() for losses in of_group[:3]], rel=1e-4
+            )
+            assert "by the" in describe_learning(record, 0)
+            again = saved_and_loaded(record)
+            assert (again.parts, again.progress) == (record.parts, record.progress)
+    assert len(groups) > 4
+    np.testing.assert_allclose(shares[: len(ends)], ends / 2)
+    assert (np.diff(shares[:-1]) > 0).all()
+    assert not record.parts
+    is_followed = can_follow(tiny, [text], settings)
+    result = collect_result(micro_tune(tiny, long, settings, with_token_shares=is_followed))
+    np.testing.assert_array_equal(record.loss, result.loss)
+    for kept, delta in zip(record.last, result.deltas, strict=True):
+        np.testing.assert_array_equal(kept, delta)
+
+
+def test_a_report_has_the_blank_that_its_delta_fills(tiny: LanguageModel) -> None:
+    record = saved_and_loaded(watched(tiny))
+    for text, report in record.reports.items():
+        sentence = sentence_with_blank(TEXTS[text], report)
+        (blank,) = fill_blanks(tiny, sentence, [(1.0, record.text_delta(text))])
+        assert report.blank == blank
 
 
 def test_a_record_comes_back_as_it_was(tiny: LanguageModel) -> None:

@@ -49,7 +49,7 @@ def test_what_is_written_is_read_back_equal():
     content = table_bytes(".csv", pa.table(columns))
     table = read_table(Source("t.csv", content))
     assert dict(zip(table.columns, map(list, table.values), strict=True)) == columns
-    assert "Took away the apostrophes before cells" in " ".join(table.notes)
+    assert "Removed the apostrophes before cells" in " ".join(table.notes)
     back = pd.read_csv(io.BytesIO(content), dtype=str)  # which keeps the mark
     assert list(back["text"]) == list(map(escape_formula, texts))
     assert list(map(restore_formula, back["text"])) == texts

@@ -28,10 +28,10 @@ def test_a_pair_that_is_right_is_not_the_worst() -> None:
     """Half of the pairs have the score 0, so all ranks of the lower half are right for them."""
     data = scored([0, 0, 0, 0, 0, 0, 3, 4, 4.5, 5])
     right = Measured(products=np.array([-0.02, 0.01, 0.02, 0.03, 0.04, 0.1, 0.2, 0.3, 0.4, 0.5]))
-    assert said(data, right) == "<mean> puts no pair far from its place by people's scores."
+    assert said(data, right) == "<mean> ranks every pair about as people do."
     assert worst_cases(data, right) == {}
     one_off = Measured(products=np.array([-0.02, 0.01, 0.02, 0.03, 0.04, 0.1, 0.3, 0.2, 0.4, 0.5]))
-    assert said(data, one_off) == "<mean> puts no pair far from its place by people's scores."
+    assert said(data, one_off) == "<mean> ranks every pair about as people do."
     (cases,) = worst_cases(data, one_off).values()
     assert cases["text 1"].tolist() == ["one 6", "one 7"]
 
@@ -40,13 +40,13 @@ def test_the_worst_pair_is_told_by_its_place() -> None:
     data = scored([0, 0, 0, 1, 2, 3, 4, 4.5, 5])
     low = Measured(products=np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.15]))
     assert said(data, low) == (
-        "<mean> is furthest from people on “one 8” and “other 8”: they give it 5, but <mean> finds "
-        "88% of the other pairs more similar (cosine similarity 0.15)."
+        "<mean> and people disagree most on “one 8” and “other 8”: people's score is 5, the cosine "
+        "similarity 0.15, below 88% of the other pairs."
     )
     high = Measured(products=np.array([0.1, 0.9, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85]))
     assert said(data, high) == (
-        "<mean> is furthest from people on “one 1” and “other 1”: they give it 0, but <mean> finds "
-        "it more similar than 100% of the other pairs (cosine similarity 0.90)."
+        "<mean> and people disagree most on “one 1” and “other 1”: people's score is 0, the cosine "
+        "similarity 0.90, above 100% of the other pairs."
     )
 
 
@@ -54,11 +54,15 @@ def test_the_worst_triplet_and_the_worst_text_are_told() -> None:
     data = grouped_data("g.csv", ["a", "b", "c", "d"], list("xyxy"))
     worst = WorstTriplets(*(np.array([at]) for at in (0, 2, 1)), np.array([0.5]), np.array([0.6]))
     measured = Measured(triplets=BrokenCount(1, 0, 4, 0.5, 0.5), worst_triplets=worst)
-    assert said(data, measured) == "<mean> puts “a” no nearer to “c” of its own group than to “b”."
+    assert said(data, measured) == (
+        "<mean> puts “a” no nearer to “c”, which is in its group, than to “b”, which is not."
+    )
     assert said(data, Measured(triplets=BrokenCount(0, 0, 4, 0.5, 0.5))) == ""
     labels = labelled_data("l.csv", ["a", "b", "c", "d"], list("xyxy"))
     missed = Measured(outvoted=(Outvoted(1, "y", "x", 0.0),))
-    assert said(labels, missed) == "<mean> takes “b” for “x”, but it is “y”."
+    assert (
+        said(labels, missed) == "By <mean>, the neighbours of “b” vote for “x”; its label is “y”."
+    )
 
 
 # --- leads --------------------------------------------------------------------------------------

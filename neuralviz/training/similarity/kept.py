@@ -123,7 +123,7 @@ def load_similarity_model(name: str) -> SimilarityModel:
 
     path = model_path(name)
     if not path.is_file():
-        raise ModelError(f"No similarity model is called “{name[:80]}”.")
+        raise _unknown(name)
     try:
         content = path.read_bytes()
         header = _read_header(path)
@@ -164,7 +164,7 @@ class KeptSimilarityModel:
 def model_path(name: str) -> Path:
     """The file of a name, existing or not; ModelError for an invalid name."""
     if not MODEL_NAME.fullmatch(name):
-        raise ModelError(f"No similarity model is called “{name[:80]}”.")
+        raise _unknown(name)
     return similarity_models_folder() / f"{name}{SUFFIX}"
 
 
@@ -185,12 +185,20 @@ def similarity_models() -> list[KeptSimilarityModel]:
     return models
 
 
+def _unknown(name: str) -> ModelError:
+    """The error for a name that no saved similarity model has, with the names there are."""
+    advice = "None is saved yet: train one with `neuralviz train similarity`."
+    if names := [model.name for model in similarity_models()]:
+        advice = f"There are: {', '.join(names)}."
+    return ModelError(f"No similarity model is called “{name[:80]}”. {advice}")
+
+
 def delete_similarity_model(name: str) -> None:
     """Delete by name; ModelError if missing, or if deletion fails."""
     try:
         model_path(name).unlink()
     except FileNotFoundError as error:
-        raise ModelError(f"No similarity model is called “{name[:80]}”.") from error
+        raise _unknown(name) from error
     except OSError as error:
         raise ModelError(f"Could not delete “{name}”: {error.strerror or error}.") from error
 

@@ -4,6 +4,11 @@
 const STAGE_TIMES = 1.75 // 16 px become 28
 const RESTS_AFTER = 150 // ms without another point under the pointer
 const ZOOMS_AFTER = 100 // ms without another zoom
+const TITLE_EDGE = 8 // px around a title
+const LINE_HEIGHT = 1.3 // of its letters
+const TOOLS = { width: 290, height: 38 } // px of a map's tools
+const WIDE = 720 // px, with room for a title beside the tools
+const KEPT = 60_000 // ms that a picture can be saved
 const BEGINS_WITHIN = 1000 // ms in which the page begins with what it was sent
 
 function loadPlotly(path) {
@@ -21,79 +26,29 @@ function loadPlotly(path) {
   return window.neuralvizPlotly
 }
 
-const FOOTER = { size: 12, line: 16, character: 6.5, edge: 8 } // px
-
-// Words in lines of at most so many characters.
-function wrapLines(text, most) {
-  const lines = []
-  for (const word of text.split(" ")) {
-    const longer = `${lines.at(-1)} ${word}`
-    if (lines.length && longer.length <= most) lines[lines.length - 1] = longer
-    else lines.push(word)
-  }
-  return lines
-}
-
-// How it was made, below the picture; returns how many px that takes.
-function addFooter(node, layout, width) {
-  if (!node.spec.footer) return 0
-  const { b: below, l: left } = node._fullLayout._size
-  const most = Math.floor((width - 2 * FOOTER.edge) / FOOTER.character)
-  const lines = wrapLines(node.spec.footer, most)
-  const height = FOOTER.line * lines.length + 2 * FOOTER.edge
-  const footer = {
-    text: lines.join("<br>"), font: { size: FOOTER.size }, align: "left", showarrow: false,
-    xref: "paper", yref: "paper", xanchor: "left", yanchor: "top",
-    x: 0, y: 0, xshift: FOOTER.edge - left, yshift: -below,
-  }
-  layout.annotations = [...(layout.annotations ?? []), footer]
-  layout.margin = { ...layout.margin, b: below + height }
-  layout.height += height
-  return height
-}
-
-function pictureButton(Plotly, node, format, icon) {
-  return {
-    name: `picture-${format}`,
-    title: `Download as ${format.toUpperCase()}`,
-    icon: Plotly.Icons[icon],
-    click: () => {
-      const page = getComputedStyle(node).getPropertyValue("--st-background-color")
-      const layout = { ...node.layout, paper_bgcolor: page.trim() || "white" }
-      const { width, height: drawn } = node.getBoundingClientRect()
-      const height = drawn + addFooter(node, layout, width)
-      const options = { format, width, height, scale: 2, filename: node.spec.name }
-      Plotly.downloadImage({ data: node.data, layout }, options)
-    },
-  }
-}
-
 // Made once a figure: with another configuration, Plotly.react would begin from nothing.
-function configuration(Plotly, node) {
+function configuration(node) {
   const unwanted = ["toImage", "resetCameraLastSave3d", "hoverClosest3d"]
   // A map begins with the middle of its points: one button shows all of them, another goes back.
   if (!node.spec.windows) unwanted.push("autoScale2d")
-  // Few tools, for they lie over the title; a figure zooms by dragging, and back by a double click.
-  const zoomers = ["select2d", "lasso2d", "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d"]
-  if (!node.spec.selects) unwanted.push(...zoomers)
   return {
     ...(node.spec.windows ? { doubleClick: "autosize" } : {}),
     displaylogo: false,
     showSendToCloud: false, // what is drawn stays on this machine
-    displayModeBar: node.spec.selects || "hover",
+    // Without a selection there are no tools: drag to zoom, double-click to zoom back.
+    displayModeBar: Boolean(node.spec.selects),
     modeBarButtonsToRemove: unwanted,
-    modeBarButtonsToAdd: [
-      pictureButton(Plotly, node, "png", "camera"),
-      pictureButton(Plotly, node, "svg", "disk"),
-    ],
   }
+}
+
+function roomOf(node) {
+  return node.clientWidth / (node.stageHeight ? STAGE_TIMES : 1)
 }
 
 // A figure may say in layout.meta.from_width, as [[px, {"path.of.attribute": value}], …], what is
 // different where there is room: there is less for the large letters of the stage.
-function changesFor(node) {
+function changesFor(node, room = roomOf(node)) {
   const all = node.figure.layout.meta?.from_width ?? []
-  const room = node.clientWidth / (node.stageHeight ? STAGE_TIMES : 1)
   return all.filter(([least]) => room >= least).map(([, changes]) => changes)
 }
 
@@ -146,11 +101,33 @@ function dataFor(node) {
   })
 }
 
+// A title takes as many lines as it needs, and is below the tools where it does not fit beside them.
+function placeTitle(node, layout) {
+  const { text = layout.title, font } = layout.title ?? {}
+  if (typeof text !== "string" || !text) return
+  const { layout: usual } = layout.template
+  const size = font?.size ?? usual.title.font.size
+  const widthOf = (html) => measure(textOf(html), { size, family: usual.font.family })
+  const room = node.clientWidth - TITLE_EDGE
+  const lines = wrapWords(text, (html) => widthOf(html) <= room)
+  const hasTools = node.spec.selects && !node.stageHeight
+  if (lines.length === 1 && !hasTools) return
+  // Maps side by side, of one width, have frames of one height.
+  const isBeside = node.clientWidth >= WIDE && widthOf(text) + TOOLS.width <= room
+  const top = hasTools && !isBeside ? TOOLS.height : TITLE_EDGE
+  const place = { yref: "container", y: 1, yanchor: "top", pad: { t: top } }
+  layout.title = { ...(layout.title.text ? layout.title : {}), ...place, text: lines.join("<br>") }
+  const height = Math.ceil(LINE_HEIGHT * size)
+  const above = (layout.margin?.t ?? usual.margin.t) + height * (lines.length - 1)
+  layout.margin = { ...layout.margin, t: above + top - TITLE_EDGE }
+}
+
 function layoutFor(node) {
   const layout = { ...structuredClone(node.figure.layout), ...node.spec.layout }
   layout.template = structuredClone(TEMPLATES[node.theme])
   for (const changes of changesFor(node)) change(layout, changes)
   if (node.stageHeight) putOnStage(node, layout)
+  placeTitle(node, layout)
   if (node.begins) {
     const [left, right, bottom, top] = node.begins
     layout.xaxis = { ...layout.xaxis, range: [left, right], autorange: false }
@@ -174,18 +151,24 @@ function layoutFor(node) {
   return layout
 }
 
+// What depends on the width.
+function fitOf({ title, margin, legend }) {
+  return JSON.stringify([title, margin, legend])
+}
+
 function draw(Plotly, node) {
   if (node.revision !== node.spec.layout.uirevision) { // another figure has a zoom of its own
     node.revision = node.spec.layout.uirevision
     node.begins = node.spec.window
     node.told = undefined
   }
-  node.config ??= configuration(Plotly, node)
+  node.config ??= configuration(node)
   node.stageHeight = Number(node.dataset.stageHeight ?? 0)
-  node.changes = changesFor(node).length
   node.theme = themeOf(node)
   node.style.height = `${node.stageHeight || node.spec.layout.height}px`
-  return Plotly.react(node, dataFor(node), layoutFor(node), node.config)
+  const layout = layoutFor(node)
+  node.fit = fitOf(layout)
+  return Plotly.react(node, dataFor(node), layout, node.config)
 }
 
 function plain(value) {
@@ -285,7 +268,7 @@ function listen(Plotly, node) {
     if (!node.clientWidth || node.clientWidth === width) return
     width = node.clientWidth
     Plotly.Plots.resize(node)
-    if (changesFor(node).length === node.changes) return
+    if (fitOf(layoutFor(node)) === node.fit) return
     node.stale = true
     drawLatest(Plotly, node)
   })
@@ -355,18 +338,33 @@ async function redraw(Plotly, node) {
 }
 
 // Browsers keep few WebGL contexts alive: those of a figure that is gone are given back at once.
-function leave(node) {
+function release(node) {
   const canvases = node.querySelectorAll("canvas")
-  clearTimeout(node.resting)
-  clearTimeout(node.zooming)
-  node.observer?.disconnect()
-  node.themes?.disconnect()
-  window.removeEventListener("neuralviz-stage", node.onStage)
   window.Plotly?.purge(node)
   for (const canvas of canvases) {
     const context = canvas.getContext("webgl2") ?? canvas.getContext("webgl")
     context?.getExtension("WEBGL_lose_context")?.loseContext()
   }
+}
+
+function leave(node) {
+  clearTimeout(node.resting)
+  clearTimeout(node.zooming)
+  node.observer?.disconnect()
+  node.themes?.disconnect()
+  window.removeEventListener("neuralviz-stage", node.onStage)
+  release(node)
+}
+
+async function savePicture(node, format, isDark) {
+  const Plotly = await loadPlotly(node.spec.plotly)
+  const { file, note } = await makePicture(Plotly, node, format, isDark ? "dark" : "light")
+  const link = document.createElement("a")
+  link.href = URL.createObjectURL(file)
+  link.download = `${node.spec.name}${isDark ? "-dark" : ""}.${format}`
+  link.click()
+  setTimeout(() => URL.revokeObjectURL(link.href), KEPT)
+  return note
 }
 
 export default function ({ parentElement, data, setTriggerValue }) {
@@ -378,6 +376,7 @@ export default function ({ parentElement, data, setTriggerValue }) {
     if (name !== "hover") node.sentAt = performance.now()
     setTriggerValue(name, value)
   }
+  node.savePicture = (format, isDark) => savePicture(node, format, isDark)
   node.style.height = `${node.stageHeight || node.spec.layout.height}px`
   node.setAttribute("aria-label", node.spec.alt)
   if (node.spec.digest !== node.digest) {

@@ -43,7 +43,8 @@ class Pointer {
     const card = asked?.getBoundingClientRect().bottom ?? 0
     const { top, bottom } = found[last].getBoundingClientRect()
     if (top >= card && bottom <= window.innerHeight) return
-    const least = Math.max(main.getBoundingClientRect().top, card) + ROOM
+    const header = document.querySelector("[data-testid=stHeader]")?.getBoundingClientRect().bottom ?? 0
+    const least = Math.max(main.getBoundingClientRect().top, header, card) + ROOM
     if (Math.abs(top - least) > 2) main.scrollBy({ top: top - least, behavior: STILL.matches ? "instant" : "smooth" })
   }
 

@@ -3,9 +3,12 @@
 
 const SLIDE = "[class*='st-key-slide-']"
 const ASKED_FOR = "[class*='st-key-on-stage-']" // controls; those of `on_stage`
+const CONTENT = ".neuralviz-figure, [data-testid='stMarkdown'], [data-testid='stText'], " +
+  "[data-testid='stHtml'], [data-testid='stDataFrame'], [data-testid='stTable']"
 const KEPT = "neuralviz-stage" // in the tab's storage: the stage outlives a reload
 const FORWARD = ["ArrowRight", "ArrowDown", "PageDown", " "]
 const BACKWARD = ["ArrowLeft", "ArrowUp", "PageUp"]
+const PLACE_HEIGHT = 44 // px at the foot of a slide, where its number is shown
 const LEAST_HEIGHT = 160 // px of a figure
 const SETTLED = 150 // ms after the page has changed
 const IDLE = 2000 // ms without the mouse, then what shows the place goes
@@ -27,10 +30,33 @@ function placeOf(key, slides) {
   return slides.findIndex((slide) => nameOf(keyOf(slide)) === nameOf(key))
 }
 
+// Of a page with steps, the step first, and the slide only where it has several.
+function placeInWords(number, n) {
+  const step = document.querySelector("[class*='st-key-stage-step-']")
+  const [, at, all] = step?.className.match(/st-key-stage-step-(\d+)-(\d+)/) ?? []
+  const slide = `${number} / ${n}`
+  if (!step) return slide
+  return n > 1 ? `${at} / ${all} · ${slide}` : `${at} / ${all}`
+}
+
 function press(name) {
   const button = document.querySelector(`.st-key-${name} button:not([disabled])`)
   button?.click()
   return Boolean(button)
+}
+
+function hasContent(slide) {
+  return [...slide.querySelectorAll(CONTENT)].some((part) => part.getClientRects().length)
+}
+
+// The menu of a page's further views, one of which is its last slide: its options, and the chosen one.
+function findViews() {
+  const options = [...document.querySelectorAll("[class*='st-key-views-'] [role='radio']")]
+  return { options, at: options.findIndex((option) => option.getAttribute("aria-checked") === "true") }
+}
+
+function isView(slide) {
+  return Boolean(slide) && keyOf(slide).endsWith("-view")
 }
 
 // Whether it is what the tour says.
@@ -79,7 +105,7 @@ class Stage {
 
   slides() {
     const all = [...document.querySelectorAll(SLIDE)]
-    return all.filter((slide) => slide.childElementCount && !slide.closest("[hidden]"))
+    return all.filter((slide) => !slide.closest("[hidden]") && hasContent(slide))
   }
 
   enter() {
@@ -144,7 +170,11 @@ class Stage {
   go(by) {
     const slides = this.slides()
     const at = placeOf(this.shown, slides) + by
-    if (at >= 0 && at < slides.length) {
+    const views = findViews()
+    const view = isView(slides[at - by]) ? views.options[views.at + by] : undefined
+    if (view) {
+      view.click()
+    } else if (at >= 0 && at < slides.length) {
       this.isAwaiting = false
       this.wanted = nameOf(keyOf(slides[at]))
       this.arrange()
@@ -185,7 +215,7 @@ class Stage {
     }
     const foot = this.footHeight()
     const rule = `.${this.shown} { ${ON_STAGE} background: ${ground};
-      padding-bottom: max(2.5vh, ${foot}px); }
+      padding-bottom: ${foot + PLACE_HEIGHT}px; }
       html[data-stage] ${ASKED_FOR} { background: ${ground}; }`
     const isNew = this.style.textContent !== rule
     if (isNew) this.style.textContent = rule
@@ -194,7 +224,11 @@ class Stage {
     const differs = figures.filter((one) => Number(one.dataset.stageHeight) !== height)
     for (const figure of differs) figure.dataset.stageHeight = height
     if (isNew || differs.length) this.tell()
-    const place = `${slides.indexOf(slide) + 1} / ${slides.length} ✕`
+    const { options, at } = findViews()
+    const n = slides.length + Math.max(0, options.length - 1)
+    const number = slides.indexOf(slide) + 1 + (isView(slide) ? Math.max(0, at) : 0)
+    const place = `${placeInWords(number, n)} ✕`
+    this.place.style.bottom = `${foot + 10}px`
     if (this.place.textContent !== place) this.place.textContent = place // else the observer sees it, and so on
   }
 

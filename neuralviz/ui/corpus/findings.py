@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -30,9 +31,10 @@ from neuralviz.maps.opened import OpenCorpus, Selection
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.store.vectors import KeptEmbedder
-from neuralviz.ui.choices import choose_one, show_choosable_table
+from neuralviz.ui.choices import choose_one
 from neuralviz.ui.corpus.search import LIST, MapView, name_methods, select, show_work
-from neuralviz.ui.figures import download_table, open_downloads
+from neuralviz.ui.downloads import offer_table
+from neuralviz.ui.figures import show_choosable_table
 from neuralviz.ui.page import hide_on_stage, plain, point_to, show_headline, slide, wide_columns
 from neuralviz.ui.runs import SessionRuns
 from neuralviz.words import many
@@ -76,7 +78,7 @@ def _describe_held(view: MapView, group: HeldGroup) -> str:
         len(_list_held(view, group)),
         group.within,
         group.overall,
-        plain(shorten(traits.phrase, PHRASE)),
+        plain(textwrap.shorten(traits.phrase, PHRASE, placeholder=" …")),
         list(map(plain, traits.words)),
         traits.lengths,
     )
@@ -114,7 +116,7 @@ def _open_duplicates() -> None:
 def has_duplicates(view: MapView) -> bool:
     """Whether there are near-duplicates to list, or a button or a link to look for them."""
     corpus, embedder = view.corpus, view.maps[0].embedder
-    if st.session_state.get(LIST) == DUPLICATES:
+    if (st.session_state.get(LIST) or st.query_params.get(LIST)) == DUPLICATES:
         return True
     pairs = _peek_pairs(corpus, embedder)
     if pairs is None:
@@ -179,16 +181,15 @@ def show_duplicates(view: MapView) -> None:
     """Choose a method and a threshold, judge pairs at it, and choose which texts are kept."""
     if st.session_state.pop(_LINKED, False):
         point_to(".st-key-duplicates")
-    with st.container(key="duplicates"):
-        row = st.container(horizontal=True, vertical_alignment="bottom")
-        label, embedder = _choose_embedder(view, row)
-        is_first = embedder == view.maps[0].embedder
-        pairs = _ask_pairs(view.corpus, embedder, label, is_first=is_first)
-        if pairs is not None:
-            with row:
-                threshold = _choose_threshold(view.corpus, embedder, pairs)
-                rule = choose_one(st.segmented_control, "Keep", RULES, key="duplicates-keep")
-            _show_groups(view, embedder, label, pairs, threshold, rule)
+    row = st.container(horizontal=True, vertical_alignment="bottom", key="duplicates")
+    label, embedder = _choose_embedder(view, row)
+    is_first = embedder == view.maps[0].embedder
+    pairs = _ask_pairs(view.corpus, embedder, label, is_first=is_first)
+    if pairs is not None:
+        with row:
+            threshold = _choose_threshold(view.corpus, embedder, pairs)
+            rule = choose_one(st.segmented_control, "Keep", RULES, key="duplicates-keep")
+        _show_groups(view, embedder, label, pairs, threshold, rule)
 
 
 def _choose_embedder(
@@ -293,21 +294,20 @@ def _show_groups(
     with groups:
         st.markdown("**Groups**")
         _list_groups(corpus, kept)
-    with open_downloads("duplicates"):
-        settings = {"method": label, "threshold": f"{threshold:.3f}", "kept": f"the {rule}"}
-        provenance = About(f"Near-duplicates in {corpus.corpus.name}", settings)
-        take = partial(download_table, key="duplicates", provenance=provenance)
-        name = corpus.corpus.name
-        take(
-            "Kept texts",
-            lambda: corpus_table(corpus.store, corpus.corpus, rows=kept.remaining).to_pandas(),
-            f"{name} kept",
-        )
-        take(
-            "Removed texts",
-            lambda: removed_table(corpus.store, corpus.corpus, kept).to_pandas(),
-            f"{name} removed",
-        )
+    settings = {"method": label, "threshold": f"{threshold:.3f}", "kept": f"the {rule}"}
+    provenance = About(f"Near-duplicates in {corpus.corpus.name}", settings)
+    take = partial(offer_table, place="slide-duplicates", provenance=provenance)
+    name = corpus.corpus.name
+    take(
+        "Kept texts",
+        lambda: corpus_table(corpus.store, corpus.corpus, rows=kept.remaining).to_pandas(),
+        f"{name} kept",
+    )
+    take(
+        "Removed texts",
+        lambda: removed_table(corpus.store, corpus.corpus, kept).to_pandas(),
+        f"{name} removed",
+    )
 
 
 def _group(

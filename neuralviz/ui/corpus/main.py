@@ -48,7 +48,6 @@ from neuralviz.store.importing import FILE, import_vectors, imported_label, impo
 from neuralviz.store.vectors import embedder_id
 from neuralviz.store.writing import table_bytes
 from neuralviz.ui.choices import (
-    ROW_HEIGHT,
     choose_method,
     choose_one,
     corpus_store,
@@ -80,7 +79,8 @@ from neuralviz.ui.corpus.show import (
     show_lists,
     show_maps,
 )
-from neuralviz.ui.figures import download
+from neuralviz.ui.downloads import Entry, offer
+from neuralviz.ui.figures import ROW_HEIGHT
 from neuralviz.ui.inputs import (
     BY_DIGEST,
     TEXT_ENDINGS,
@@ -439,6 +439,12 @@ def choose_corpus(corpora: Sequence[Corpus]) -> Corpus | None:
         key = f"corpus-manage-{corpus.id}"
         with row.popover("Manage", icon=":material/folder_managed:", key=key):
             _manage(corpus)
+        if not is_large(corpus.n_texts):
+            files = {
+                label: (f"{corpus.name}{ending}", partial(_export_corpus, corpus, ending))
+                for ending, label in ((".csv", "CSV"), (".parquet", "Parquet"))
+            }
+            offer(f"{key}-texts", Entry("Texts and labels", files, place=key))
     if message := st.session_state.pop(_IMPORTED, ""):
         st.toast(plain(message), icon=":material/check:")  # a toast stays while a map is made
     return corpus
@@ -599,11 +605,6 @@ def _manage(corpus: Corpus) -> None:
             f"This corpus has more than {MOST_WHOLE:,} texts. To download it, use "
             "`neuralviz corpus export`."
         )
-    else:
-        for ending, label in ((".csv", "CSV"), (".parquet", "Parquet")):
-            make = partial(_export_corpus, corpus, ending)
-            name = f"{corpus.name}{ending}"
-            download(f"Texts and labels ({label})", make, name, key="corpus-take")
     if may_change(corpus):
         _show_import_form(corpus)
         _delete(corpus)

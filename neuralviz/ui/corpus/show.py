@@ -29,7 +29,7 @@ from neuralviz.plots.evaluation import label_accuracy_figure
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.store.writing import BYTE_ORDER_MARK, table_bytes
-from neuralviz.ui.choices import choose_one, may_change, show_choosable_table
+from neuralviz.ui.choices import choose_one, may_change
 from neuralviz.ui.corpus.search import (
     CHOSEN_TEXT,
     CLUSTERS,
@@ -48,7 +48,8 @@ from neuralviz.ui.corpus.search import (
     name_methods,
     select,
 )
-from neuralviz.ui.figures import Handlers, download_table, show_figure
+from neuralviz.ui.downloads import offer_table
+from neuralviz.ui.figures import Handlers, show_choosable_table, show_figure
 from neuralviz.ui.page import plain, show_error, show_headline, slide
 from neuralviz.words import many, percent
 
@@ -254,6 +255,11 @@ def _show_map(view: MapView, open_map: OpenMap, drawing: _Drawing, place: int) -
         rows = drawing.rows if corpus.is_large else None
         return corpus_table(store, kept, None, open_map.kept, rows).to_pandas()
 
+    name = f"{kept.name} {open_map.label}"
+    files = {
+        f"Embeddings ({kind})": (f"{name} embeddings{ending}", partial(export_points, ending))
+        for ending, kind in ((".parquet", "Parquet"), (".csv", "CSV"))
+    }
     window = None if open_map.home is None else partial(_look_at, open_map)
     if st.session_state.get(RENAMED) == place:
         del st.session_state[RENAMED]
@@ -264,15 +270,15 @@ def _show_map(view: MapView, open_map: OpenMap, drawing: _Drawing, place: int) -
         handlers = replace(handlers, hover=hover_row, select=None, areas=select_areas)
     show_figure(
         drawing.figure,
-        f"{kept.name} {open_map.label}",
+        name,
         export_numbers,
         plots.describe_maps([open_map], len(drawing.rows)),
         key=f"corpus-map-{place}",
         height=HEIGHTS[len(view.maps)],
         alt=f"Map by {open_map.label}",
         handlers=handlers,
-        page=lambda: _make_page(view, drawing.rows),
-        embeddings=None if corpus.is_large else export_points,
+        html=lambda: "" if place else _draw_searchable(view, drawing.rows),  # all maps share it
+        files=None if corpus.is_large else files,
         window=astuple(seen)
         if (seen := _find_window(open_map)) != open_map.home and seen
         else None,
@@ -287,8 +293,8 @@ def _show_map(view: MapView, open_map: OpenMap, drawing: _Drawing, place: int) -
         st.caption(plain(note))
 
 
-def _make_page(view: MapView, drawn: np.ndarray) -> str:
-    """A standalone page of all shown maps, which opens with their chosen colours."""
+def _draw_searchable(view: MapView, drawn: np.ndarray) -> str:
+    """All shown maps for the page as a file, at first with their chosen colours."""
     options, portable = list_colours(view.maps), plots.list_page_colours(view.corpus)
     colours = [
         {
@@ -297,7 +303,7 @@ def _make_page(view: MapView, drawn: np.ndarray) -> str:
         }
         for first, open_map in zip(view.colours, view.maps, strict=True)
     ]
-    return plots.page_of_maps(view.maps, colours, drawn)
+    return plots.maps_html(view.maps, colours, drawn)
 
 
 def _describe_recall(open_map: OpenMap) -> str:
@@ -529,14 +535,13 @@ def _show_selected(view: MapView) -> None:
     row = st.container(horizontal=True, vertical_alignment="center")
     row.markdown(plain(f"{many(n, 'text')} {st.session_state.get(SELECTED_BY, '')}{listed}."))
     row.button("Clear", icon=":material/close:", on_click=clear_selection, key="corpus-clear")
-    with row:
-        download_table(
-            "Selected texts",
-            lambda: corpus_table(view.corpus.store, corpus, rows=rows).to_pandas(),
-            f"{corpus.name} selected",
-            key="corpus-take-selected",
-            provenance=plots.describe_maps(view.maps, corpus.n_texts),
-        )
+    offer_table(
+        "Selected texts",
+        lambda: corpus_table(view.corpus.store, corpus, rows=rows).to_pandas(),
+        f"{corpus.name} selected",
+        place="corpus-clear",
+        provenance=plots.describe_maps(view.maps, corpus.n_texts),
+    )
     _show_table(view.corpus, rows, f"corpus-selected-{len(view.maps)}-{chosen.digest}")
 
 
