@@ -53,7 +53,7 @@ from neuralviz.maps.duplicates import (
 from neuralviz.maps.kept import KeptMaps, corpus_pieces
 from neuralviz.models.shared import LOADERS
 from neuralviz.reading.source import Source
-from neuralviz.reading.vectors import read_vectors
+from neuralviz.reading.vectors import ReadVectors, list_vector_columns, read_vectors
 from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.database import tidy_soon
 from neuralviz.store.embedding import EmbeddingEvent, embed_corpus
@@ -114,6 +114,14 @@ def add(
     header: options.HeaderOption = None,
     no_header: options.NoHeaderOption = False,
     limit: options.LimitOption = None,
+    vectors: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Use the vectors in this column of a Parquet file, instead of computing any "
+            "unless --method asks for them.",
+        ),
+    ] = None,
     method: MethodsOption = None,
     option: OptionsOption = None,
     model: options.MethodsModel = None,
@@ -128,6 +136,8 @@ def add(
     line = options.header_line(header, no_header)
     store = open_store()
     file = Path(path[0])
+    if vectors is not None and (ray is not None or file.suffix.lower() != ".parquet"):
+        raise NeuralvizError("Use --vectors only with a single Parquet file, without --ray.")
     if paragraphs and (ray is not None or (Source.from_path(file).is_table and not file.is_dir())):
         raise NeuralvizError("Use --paragraphs only with plain text, which --ray does not read.")
     if ray is not None:
@@ -152,10 +162,27 @@ def add(
     read = options.read_file(file, column, limit, line, id_column=id_column, mode=mode)
     requested_name = file.resolve().name if name is None else name
     existing = store.find(requested_name, read)
+    if vectors is not None and not method:
+        specs = ()
     embedders = _load_embedders(specs)  # first, as the model may not exist
+    read_of_file = read_vectors(Source.from_path(file), vectors) if vectors is not None else None
     corpus = existing or store.add(requested_name, read)
+    if read_of_file is not None:
+        try:
+            message = _import_vectors(store, corpus, read_of_file)
+        except NeuralvizError:
+            if existing is None:
+                store.delete(corpus)
+            raise
     context.meta[KEPT] = RESUMES
     _print_saved(corpus, is_new=existing is None)
+    if read_of_file is not None:
+        print_message(message)
+    elif file.is_file() and (columns := list_vector_columns(Source.from_path(file))):
+        print_message(
+            f"Its column “{columns[0]}” has vectors. To use them, add the corpus with "
+            f'--vectors "{columns[0]}".'
+        )
     _embed_all(store, corpus, specs, embedders)
 
 
@@ -197,10 +224,17 @@ def import_embeddings(
     """Import embeddings of a saved corpus. They are a method of their own, `file: NAME`."""
     store, saved_corpus = open_corpus(corpus)
     vectors = read_vectors(Source.from_path(file))
-    imported = import_vectors(store, saved_corpus, vectors, in_order=in_order)
-    label = imported_label(store, saved_corpus, imported.kept)
-    print_message(
-        f"Imported {many(saved_corpus.n_texts, 'embedding')} of {imported.kept.dim:,} values as "
+    print_message(_import_vectors(store, saved_corpus, vectors, in_order=in_order))
+
+
+def _import_vectors(
+    store: CorpusStore, corpus: Corpus, read: ReadVectors, *, in_order: bool = False
+) -> str:
+    """Import vectors, and say under which name they are a method."""
+    imported = import_vectors(store, corpus, read, in_order=in_order)
+    label = imported_label(store, corpus, imported.kept)
+    return (
+        f"Imported {many(corpus.n_texts, 'embedding')} of {imported.kept.dim:,} values as "
         f'“{label}”. {imported.matched} Use it with --method "{label}".'
     )
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import math
+import zlib
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -513,6 +515,16 @@ class Selection:
 
     def rows(self) -> np.ndarray:
         return np.flatnonzero(self.mask)
+
+    def pack(self) -> str:
+        """The set as ASCII, a bit for a text before it is compressed."""
+        return b64encode(zlib.compress(np.packbits(self.mask).tobytes())).decode()
+
+    @classmethod
+    def unpack(cls, packed: str, n_texts: int) -> Selection:
+        """The set that `pack` wrote, of a corpus with as many texts."""
+        bits = np.frombuffer(zlib.decompress(b64decode(packed)), np.uint8)
+        return cls.from_rows(np.flatnonzero(np.unpackbits(bits)), n_texts)
 
 
 def category_names(store: CorpusStore, corpus: Corpus) -> tuple[str, ...]:

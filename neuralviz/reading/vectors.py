@@ -14,7 +14,7 @@ from pyarrow import compute, parquet, types
 from neuralviz.errors import TextError
 from neuralviz.reading.arrow_tables import check_damage
 from neuralviz.reading.source import HEAD, Source, tidy
-from neuralviz.reading.table import MAX_CHARACTERS, cell_text, match_names
+from neuralviz.reading.table import MAX_CHARACTERS, cell_text, list_columns, match_names
 from neuralviz.reading.texts import MAX_TEXTS
 
 ENDINGS = (".npy", ".parquet")
@@ -40,8 +40,11 @@ class ReadVectors:
         return [tidy(cell_text(value)[:MAX_CHARACTERS]) for value in written]
 
 
-def read_vectors(source: Source) -> ReadVectors:
-    """Read ``.npy`` [row, dim] or Parquet lists of one length; `TextError` for unusable values."""
+def read_vectors(source: Source, column: str = "") -> ReadVectors:
+    """Read ``.npy`` [row, dim] or Parquet lists of one length; `TextError` for unusable values.
+
+    Without a ``column``, a Parquet file has to have one of vectors, or one that is named so.
+    """
     if source.ending not in ENDINGS:
         raise TextError(
             f"{source.name} is neither .npy nor .parquet. Save the vectors as float32 with "
@@ -52,21 +55,24 @@ def read_vectors(source: Source) -> ReadVectors:
             vectors = _check_vectors(source.name, _read_npy(source.name, file))
             return ReadVectors(source.name, vectors)
         with check_damage(source.name, "a Parquet file"):
-            return _read_parquet(source.name, file)
+            return _read_parquet(source.name, file, column)
 
 
-def has_vectors(source: Source) -> bool:
-    """Whether a Parquet file has lists of numbers in a column named like vectors."""
+def list_vector_columns(source: Source) -> list[str]:
+    """The columns of a Parquet file with lists of fractions, or of numbers if named like vectors.
+
+    Those named like vectors come first.
+    """
     if source.ending != ".parquet":
-        return False
+        return []
     try:
         with source.opened() as file:
             schema = parquet.ParquetFile(file, pre_buffer=False).schema_arrow
     except (pa.ArrowException, OSError, ValueError, TextError):
-        return False
-    return any(
-        field.name.strip().lower() in VECTOR_COLUMNS and _is_vector(field.type) for field in schema
-    )
+        return []
+    lists = {field.name: _stored(field.type) for field in schema if _is_vector(field.type)}
+    fractions = [name for name, kind in lists.items() if types.is_floating(kind.value_type)]
+    return list(dict.fromkeys([*match_names(list(lists), VECTOR_COLUMNS), *fractions]))
 
 
 def _read_npy(name: str, file: IO[bytes]) -> np.ndarray:
@@ -88,10 +94,10 @@ def _read_npy(name: str, file: IO[bytes]) -> np.ndarray:
     return array
 
 
-def _read_parquet(name: str, file: IO[bytes]) -> ReadVectors:
+def _read_parquet(name: str, file: IO[bytes], column: str) -> ReadVectors:
     source = parquet.ParquetFile(file, pre_buffer=False)
     schema = source.schema_arrow
-    title = _find_vector_column(name, schema)
+    title = _find_vector_column(name, schema, column)
     titles = list(_find_places(schema, title))
     n_rows = source.metadata.num_rows
     _check_size(name, n_rows, 1)
@@ -100,8 +106,8 @@ def _read_parquet(name: str, file: IO[bytes]) -> ReadVectors:
     n_before = 0
     for batch in source.iter_batches(_AT_ONCE, columns=titles):
         places = _find_places(batch.schema, title)
-        column = batch.column(places[title])
-        parts.append(_read_rows(name, getattr(column, "storage", column), n_before))
+        rows = batch.column(places[title])
+        parts.append(_read_rows(name, getattr(rows, "storage", rows), n_before))
         n_before += len(batch)
         if parts[-1].shape[1] != parts[0].shape[1]:
             raise TextError(_UNEQUAL.format(name))
@@ -139,9 +145,16 @@ def _read_rows(name: str, column: pa.Array, before: int) -> np.ndarray:
     return values.reshape(len(column), lengths[0])
 
 
-def _find_vector_column(name: str, schema: pa.Schema) -> str:
-    """The column of number lists named like vectors, else the only one."""
+def _find_vector_column(name: str, schema: pa.Schema, column: str) -> str:
+    """``column`` if one is given; else that of number lists named like vectors, or the only one."""
     lists = [field.name for field in schema if _is_vector(field.type)]
+    if column:
+        if column not in lists:
+            raise TextError(
+                f"{name} has no vectors in a column “{column[:40]}”. Its columns with lists of "
+                f"numbers: {list_columns(lists) or 'none'}."
+            )
+        return column
     named = match_names(lists, VECTOR_COLUMNS)
     if not named and len(lists) != 1:
         raise TextError(

@@ -20,16 +20,17 @@ from neuralviz.models.shared import ModelRef, shared_model
 from neuralviz.plots.micro_tuning import MAX_ROWS, blueprint_grid
 from neuralviz.plots.report import WORD_JOINER, About
 from neuralviz.plots.theme import shorten
-from neuralviz.ui.choices import chosen_model_id, load_model_or_none, may_load
+from neuralviz.ui.address import accept_former, read_new, write
+from neuralviz.ui.choices import REMEMBERED, chosen_model_id, load_model_or_none, may_load
 from neuralviz.ui.figures import Handlers, allow_swiping, show_figure
 from neuralviz.ui.inputs import ALL_EXAMPLES, View, ask_text_fields, save_view
 from neuralviz.ui.page import find_page, plain, show_error, slide, wide_columns
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.words import many
 
-PAGE, BLUEPRINTS = "grid", "blueprints"  # the latter is the field's key, in the address, too
+PAGE, BLUEPRINTS = "grid", "grid-blueprints"  # the latter is the field's key
 MASKED = f"{PAGE}-masked"  # session state: positions of tokens that are masked by hand
-_READ = f"{MASKED}-read"  # session state: the address and the text that they are of
+_MASKED_TEXT = f"{MASKED}-of"  # session state: the text that they are of
 GUESSES = SessionRuns(f"{PAGE}-guesses")
 PATIENCE = 0.6  # seconds
 WINDOW = 40  # tokens drawn at once: more cannot be read from the back of a room
@@ -42,9 +43,10 @@ EXAMPLES = {
 
 def show() -> None:
     text_column, blueprints_column = wide_columns([3, 2], PAGE)
-    st.session_state.setdefault(BLUEPRINTS, PAPERS_MIX)
+    accept_former({"blueprints": BLUEPRINTS})
     typed = blueprints_column.text_input(
         "Blueprints (keep, mask)",
+        PAPERS_MIX,
         key=BLUEPRINTS,
         bind="query-params",
         help="For example (2, 1), (1, 3). Edit the list and press Enter.",
@@ -69,7 +71,7 @@ def show() -> None:
 
 def _open_micro_tuning(text: str, blueprints: Sequence[Blueprint]) -> None:
     """Open the Micro-tuning page with the text and the blueprints."""
-    address = {BLUEPRINTS: ", ".join(map(str, blueprints))}
+    address = {"blueprints": ", ".join(map(str, blueprints))}
     with suppress(OSError):  # the page then opens with its own text
         address["view"] = save_view(View((text,)))
     st.switch_page(find_page("Micro-tuning"), query_params=address)
@@ -108,8 +110,12 @@ def _show_grid(text: TokenizedText, blueprints: tuple[Blueprint, ...]) -> None:
 def _ask_masks(text: TokenizedText, chunk: slice, window: range) -> list[int]:
     """The tokens of a window that are masked by hand, as indices in the text."""
     options = [chunk.start + place + 1 for place in window]
-    _read_masks(text.text)
-    masked = set(st.session_state[MASKED]) & set(options)
+    if (linked := read_new(MASKED)) is not None:
+        st.session_state[MASKED] = [int(word) for word in linked.split(",") if word.isdecimal()]
+    elif st.session_state.get(_MASKED_TEXT, text.text) != text.text:
+        st.session_state[MASKED] = []
+    st.session_state[_MASKED_TEXT] = text.text
+    masked = set(st.session_state.get(MASKED) or []) & set(options)
     st.session_state[MASKED] = sorted(masked)
     st.pills(
         "Click tokens to mask them by hand",
@@ -120,24 +126,8 @@ def _ask_masks(text: TokenizedText, chunk: slice, window: range) -> list[int]:
         key=MASKED,
         persist_state="session",
     )
-    if masked:
-        st.query_params[MASKED] = ",".join(map(str, sorted(masked)))
-    else:
-        st.query_params.pop(MASKED, None)
-    st.session_state[_READ] = st.query_params.get(MASKED, ""), text.text
+    write({MASKED: ",".join(map(str, sorted(masked)))})
     return [position - 1 for position in sorted(masked)]
-
-
-def _read_masks(text: str) -> None:
-    """Set the positions that are masked where the address or the text has changed."""
-    address = st.query_params.get(MASKED, "")
-    address_before, text_before = st.session_state.get(_READ, ("", text))
-    if address != address_before:
-        numbers = [word for word in address.split(",") if word.isdecimal()]
-        st.session_state[MASKED] = list(map(int, numbers))
-    elif text != text_before:
-        st.session_state[MASKED] = []
-    st.session_state[MASKED] = st.session_state.get(MASKED) or []
 
 
 def _toggle_mask(first: int, click: dict[str, Any]) -> None:
@@ -176,6 +166,7 @@ def _choose_chunk(text: TokenizedText) -> int:
         1,
         n_chunks,
         key=key,
+        **REMEMBERED,
         help=(
             "A text longer than the model's window is split between sentences. Each chunk "
             "is masked separately; the model learns from the inputs of all chunks in one step."
@@ -195,5 +186,6 @@ def _choose_window(n_tokens: int) -> range:
     key = f"{PAGE}-first"
     last = n_tokens - WINDOW + 1
     st.session_state[key] = min(st.session_state.get(key, 1), last)
-    first = st.slider(f"First token to show ({WINDOW} of {n_tokens:,} at a time)", 1, last, key=key)
+    label = f"First token to show ({WINDOW} of {n_tokens:,} at a time)"
+    first = st.slider(label, 1, last, key=key, **REMEMBERED)
     return range(first - 1, first - 1 + WINDOW)

@@ -15,7 +15,7 @@ import streamlit as st
 
 from neuralviz.embedders import METHODS, EmbedderSpec, embedder_spec
 from neuralviz.embedders.specs import Option, concatenate_specs, read_methods, select_options
-from neuralviz.errors import NeuralvizError
+from neuralviz.errors import NeuralvizError, SettingsError
 from neuralviz.micro_tuning.settings import PRECISION_LINES, PRECISIONS, Precision, is_fast
 from neuralviz.models import BUNDLED, MINILM, TextModel
 from neuralviz.models.shared import (
@@ -30,6 +30,8 @@ from neuralviz.models.shared import (
 )
 from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.database import tidy_soon
+from neuralviz.store.importing import FILE
+from neuralviz.ui.address import forget_loss, is_lost, mark_lost, read_new, write
 from neuralviz.ui.limits import effective_settings, has_visitors
 from neuralviz.ui.pace import let_others_draw
 from neuralviz.ui.page import plain, show_error, slide
@@ -52,17 +54,14 @@ def choose_one(
 ) -> T:
     """A segmented control or pills in the address, one option of which is always chosen.
 
-    ``settings`` are the widget's. The ``default`` is the first option; it has to be None where the
-    session's value is set before the widget is there.
+    ``settings`` are the widget's. The ``default`` is the first option.
     """
     if st.query_params.get(key) == "":
         del st.query_params[key]
         st.rerun()  # widgets read the address as it was when the script run began
     settings = {"default": options[0], **settings}
     chosen = widget(label, options, key=key, required=True, bind="query-params", **settings)
-    if chosen is None:  # *Back* to an address without the key empties the session's value
-        return settings["default"] or options[0]
-    return chosen
+    return settings["default"] if chosen is None else chosen
 
 
 Write = Callable[[str], None]  # writes a headline
@@ -153,19 +152,41 @@ def save_by_name(
 
 
 def pick_corpus(
-    selectbox: Callable[..., str], corpora: Mapping[str, Corpus], key: str, **options: Any
-) -> str:
-    """The id of a saved corpus, chosen by name and size in a ``selectbox`` of a page."""
-    return selectbox(
+    selectbox: Callable[..., str | None],  # of a container
+    corpora: Mapping[str, Corpus],  # by id; the first is chosen at first
+    key: str,  # of the session state; the address has the id under the same name
+    **settings: Any,
+) -> Corpus | None:
+    """Ask for a saved corpus by name and size; None if there is none, or the link's is gone."""
+    if not corpora:
+        st.session_state.pop(key, None)
+    elif (linked := read_new(key)) is not None:
+        named = [corpus.id for corpus in corpora.values() if linked == corpus.name]
+        st.session_state[key] = (named or [linked or next(iter(corpora))])[0]
+    elif st.session_state.get(key) is None and not is_lost(key):
+        st.session_state[key] = next(iter(corpora))
+    if corpora and st.session_state[key] not in corpora:
+        mark_lost(key)
+        st.session_state[key] = None
+    if is_gone := bool(corpora) and st.session_state[key] is None:
+        st.warning("The corpus of this link was deleted, or is not saved here. Choose another one.")
+    chosen = selectbox(
         "Corpus",
         list(corpora),
+        index=None if is_gone else 0,
         format_func=lambda corpus_id: (
             f"{corpora[corpus_id].name} · {many(corpora[corpus_id].n_texts, 'text')}"
         ),
         key=key,
         persist_state="session",
-        **options,
+        placeholder="Choose a corpus" if corpora else "No corpora yet",
+        **settings,
     )
+    corpus = corpora.get(chosen or "")
+    if corpus is not None:
+        forget_loss(key)
+        write({key: corpus.id})
+    return corpus
 
 
 BROWSER = "neuralviz_browser"  # the cookie that tells browsers apart
@@ -363,6 +384,7 @@ def choose_method(
     *,
     optional: bool = False,  # offers ``none``, for which None is returned
     extra_methods: Mapping[str, EmbedderSpec] | None = None,  # by name
+    in_address: bool = True,  # False where the page writes the method there
 ) -> EmbedderSpec | None:
     """Ask for a method, its settings and its model, all of which a link restores.
 
@@ -381,7 +403,8 @@ def choose_method(
         options,
         index=options.index(first),
         key=key,
-        bind="query-params",
+        bind="query-params" if in_address else None,
+        persist_state=None if in_address else "session",
         accept_new_options=True,
         help=_HELP,
     )
@@ -389,6 +412,11 @@ def choose_method(
         return None
     if extra_methods and method in extra_methods:
         return extra_methods[method]
+    if method.startswith(FILE):
+        raise SettingsError(
+            f"The vectors “{method.removeprefix(FILE).strip()[:60]}” are not saved for these texts "
+            "any more. Choose another method."
+        )
     for part in embedder_spec(method).singles:  # raises where the typed method is not valid
         check_may_load(part.model_id)
     named, parts = read_methods(method), []

@@ -36,6 +36,7 @@ from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
+from neuralviz.ui.address import remember_number
 from neuralviz.ui.choices import Write, choose_method, needs_asking, show_views
 from neuralviz.ui.downloads import offer_table
 from neuralviz.ui.figures import (
@@ -49,7 +50,6 @@ from neuralviz.ui.figures import (
 from neuralviz.ui.inputs import ask_texts, put_texts_in_address
 from neuralviz.ui.page import (
     hide_on_stage,
-    one_history_entry,
     plain,
     result_view_id,
     show_error,
@@ -68,8 +68,8 @@ from neuralviz.ui.runs import (
 from neuralviz.words import many, name_texts, number
 
 RUNS = SessionRuns("compare")
-OPENED = "compare-opened"  # session state: the run whose pair was chosen at its end
-PAIR = ("compare-first", "compare-second")  # session state: the chosen pair
+LABELS = "compare-labels"  # session state: by the id of a run, the labels of its texts
+PAIR = ("compare-first", "compare-second")  # session state and address: the chosen pair
 MAX_TEXTS = 300
 ORDER_WIDTH = 190  # px
 QUICK = {"precision": "fast"}  # the default here: a page should answer soon
@@ -114,31 +114,41 @@ def show() -> None:
         read = ask_texts("compare", load_examples(), max_texts=MAX_TEXTS, height=109)
     with choices:
         specs = _choose_methods()
-        with st.container(horizontal=True, vertical_alignment="bottom"):
-            pressed = st.button("Compare", type="primary", icon=":material/compare_arrows:")
-            with show_on_stage("order", width="content"):
-                order = st.selectbox(
-                    "Order of texts",
-                    [AS_GIVEN, CLUSTERED, *(f"By {name}" for name in usable_labels(read.labels))],
-                    key="order",
-                    bind="query-params",
-                    width=ORDER_WIDTH,
-                )
+        row = st.container(horizontal=True, vertical_alignment="bottom")
+        pressed = row.button("Compare", type="primary", icon=":material/compare_arrows:")
     can_start = len(read.texts) > 1
     if not can_start:
         write_hint = st.info if pressed or read.texts else st.caption
         write_hint("A comparison needs at least two texts.")
     task = Compare.for_current_models(specs, read.texts) if specs and can_start else None
     run = _find_comparison(task, read, pressed)
+    labels = _find_labels(run, read)
+    with row, show_on_stage("order", width="content"):
+        order = st.selectbox(
+            "Order of texts",
+            [AS_GIVEN, CLUSTERED, *(f"By {name}" for name in usable_labels(labels))],
+            key="order",
+            bind="query-params",
+            width=ORDER_WIDTH,
+        )
     if run is None:
         return
 
     def draw(comparison: Comparison, live: bool) -> None:
-        labels = read.labels if read.texts == run.task.texts else {}
         _show_comparison(Panel(run, comparison, order or AS_GIVEN, labels), live)
 
     sentences = RunSentences(start="Loading the models and embedding the first texts …")
     show_current_run(RUNS, run, task, "Compare", draw, sentences)
+
+
+def _find_labels(run: Run[Comparison] | None, read: ReadTexts) -> Mapping[str, tuple[str, ...]]:
+    """The labels of the texts that are shown, by column, also once others are typed in."""
+    if run is None:
+        return read.labels
+    shown: dict[str, Mapping[str, tuple[str, ...]]] = st.session_state.setdefault(LABELS, {})
+    if read.texts == run.task.texts:
+        shown[run.id] = read.labels
+    return shown.get(run.id, {})
 
 
 def _choose_methods() -> tuple[EmbedderSpec, ...] | None:
@@ -173,17 +183,16 @@ def _find_comparison(
 ) -> Run[Comparison] | None:
     """The comparison to show; it starts at a press, and by itself for an example."""
     is_example = st.session_state.get("compare-source") == "Example"
-    with one_history_entry():
-        if task is not None and pressed and not is_example:
-            put_texts_in_address("compare", read.texts)
-        view = result_view_id("compare")
-        starts_itself = (
-            task is not None
-            and is_example
-            and not needs_asking(task.specs)
-            and RUNS.recall(task, view) is None
-        )
-        return find_current_run(RUNS, task, view, pressed=pressed or starts_itself)
+    if task is not None and pressed and not is_example:
+        put_texts_in_address("compare", read.texts)
+    view = result_view_id("compare")
+    starts_itself = (
+        task is not None
+        and is_example
+        and not needs_asking(task.specs)
+        and RUNS.recall(task, view) is None
+    )
+    return find_current_run(RUNS, task, view, pressed=pressed or starts_itself)
 
 
 # --- the comparison ------------------------------------------------------------------------------
@@ -196,7 +205,7 @@ class Panel:
     run: Run[Comparison]
     comparison: Comparison
     order_name: str  # the chosen order of the texts
-    labels: Mapping[str, tuple[str, ...]]  # by column; empty for other texts than the widgets'
+    labels: Mapping[str, tuple[str, ...]]  # of the texts, by column
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -269,12 +278,10 @@ def _show_comparison(panel: Panel, live: bool) -> None:
 
 
 def _open_pair(panel: Panel) -> None:
-    """Choose the pair on which the methods differ most, once for every run."""
-    if st.session_state.get(OPENED) == panel.run.id and chosen_pair(panel.texts) is not None:
-        return
-    st.session_state[OPENED] = panel.run.id
+    """Choose the pair of the address, else that on which the methods differ most."""
     pair = furthest_apart(*panel.least_alike) if panel.least_alike is not None else None
-    choose_pair(*(pair or (0, 1)))
+    for key, text in zip(PAIR, pair or (0, 1), strict=True):
+        remember_number(key, range(len(panel.texts)), text, panel.run.task.cache_key())
 
 
 def _show_heatmaps(panel: Panel, live: bool) -> None:

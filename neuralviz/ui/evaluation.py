@@ -77,6 +77,7 @@ from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.importing import imported_specs, kept_specs
 from neuralviz.store.vectors import text_keys
 from neuralviz.store.writing import BYTE_ORDER_MARK
+from neuralviz.ui.address import accept_former, digest_of, remember_choice
 from neuralviz.ui.choices import (
     JOINED,
     MODEL_HELP,
@@ -86,6 +87,7 @@ from neuralviz.ui.choices import (
     corpus_store,
     may_load,
     offline_models,
+    pick_corpus,
     show_views,
     trained_names,
 )
@@ -119,8 +121,10 @@ from neuralviz.ui.page import (
     wide_columns,
 )
 from neuralviz.ui.runs import SessionRuns, find_current_run, show_current_run
+from neuralviz.words import many
 
 KEY = "evaluation"
+PRECISION = f"{KEY}-precision"  # no two pages have a widget of the same key in the address
 MAX_K = 1000
 OWN_METHODS = "Methods"
 SAVED_EMBEDDINGS = "Saved embeddings"
@@ -144,6 +148,7 @@ UNKNOWN = (np.nan, np.nan)  # an interval
 
 
 def show() -> None:
+    accept_former({"precision": PRECISION})
     task, pressed = choose_evaluation()
     view = ""
     if task is None and pressed:
@@ -188,10 +193,9 @@ def choose_evaluation() -> tuple[Evaluate | None, bool]:
             choice = None
             show_error(error)
     with right_column:
-        kept = choice.kept if choice is not None else ()
-        table = _choose_table(bool(kept))
+        table = _choose_table(choice)
         specs = _list_specs(table, choice)
-        names = _choose_methods(table, specs)
+        names = _choose_methods(table, specs, choice.corpus if choice is not None else "")
         row = st.container(horizontal=True)
         pressed = row.button("Evaluate", type="primary", icon=":material/play_arrow:")
         try:
@@ -220,11 +224,8 @@ def choose_evaluation() -> tuple[Evaluate | None, bool]:
 def _choose_data() -> DataChoice | None:
     """Ask for the data; None, with a message, while something is missing."""
     open_upload(KEY)
-    st.session_state.setdefault(f"{KEY}-source", "Example")
     sources = ["Example", "Upload", "Saved corpus", *([] if effective_settings().demo else ["Hub"])]
-    source = choose_one(
-        st.segmented_control, "Data set", sources, default=None, key=f"{KEY}-source"
-    )
+    source = choose_one(st.segmented_control, "Data set", sources, key=f"{KEY}-source")
     if source == "Saved corpus":
         return _choose_corpus()
     ask = {"Example": _choose_example, "Upload": choose_upload, "Hub": _choose_hub_data}[source]
@@ -268,20 +269,16 @@ def _choose_corpus() -> DataChoice | None:
         st.caption("No saved corpora yet. Add one on the **Corpus map** page.")
         return None
     row = st.container(horizontal=True)
-    chosen = row.selectbox(
-        "Corpus",
-        list(corpora),
-        format_func=lambda key: corpora[key].name if key in corpora else key,
-        key="evaluation-corpus",
-        bind="query-params",
-    )
-    corpus = corpora.get(chosen) or next(iter(corpora.values()))
+    corpus = pick_corpus(row.selectbox, corpora, "evaluation-corpus")
+    if corpus is None:
+        return None
     columns = list(open_corpus(corpus).label_names)
     if not columns:
         sentence = "has no column of labels. Evaluation needs to know which texts belong together."
         st.caption(plain(f"“{corpus.name}” {sentence}"))
         return None
-    column = row.selectbox("Label", columns, key=f"evaluation-label-of-{corpus.id}") or columns[0]
+    key = f"evaluation-label-of-{corpus.id}"
+    column = row.selectbox("Label", columns, key=key, bind="query-params") or columns[0]
     kind = choose_one(
         row.segmented_control,
         "Measured by",
@@ -381,31 +378,47 @@ def find_imported(data: DataSet) -> dict[str, EmbedderSpec]:
     return {label: spec for label, spec in imported.items() if spec in visible}
 
 
-def _choose_table(has_saved: bool) -> str:
+def _choose_table(choice: DataChoice | None) -> str:
+    """Ask for what is evaluated; for a saved corpus, its embeddings at first if it has any."""
+    options, key = [OWN_METHODS, *EXPERIMENTS], "experiment"
+    settings: dict[str, Any] = {"bind": "query-params"}
+    if choice is not None and choice.corpus:
+        options, key = [*[SAVED_EMBEDDINGS] * bool(choice.kept), *options], "experiment-of-corpus"
+        settings = {"persist_state": "session"}
+        if remember_choice(key, options[0]) not in options:
+            st.session_state[key] = OWN_METHODS
     return st.selectbox(
         "Evaluate",
-        [*[SAVED_EMBEDDINGS] * has_saved, OWN_METHODS, *EXPERIMENTS],
-        key="experiment-of-corpus" if has_saved else "experiment",
-        bind="query-params",
+        options,
+        key=key,
         help="Choose your own methods, or an experiment from the papers.",
+        **settings,
     )
 
 
-def _choose_methods(table: str, specs: Mapping[str, EmbedderSpec]) -> Sequence[str]:
+def _choose_methods(table: str, specs: Mapping[str, EmbedderSpec], corpus: str) -> Sequence[str]:
     """Ask for methods, or for embeddings of a corpus; empty for an experiment."""
     if table in EXPERIMENTS:
         st.caption(EXPERIMENTS[table].line)
         return ()
     if table == SAVED_EMBEDDINGS:
-        labels = list(specs)
-        return st.multiselect(
+        # labels depend on what else is saved: the address has digests
+        labels = {digest_of(spec.to_json()): label for label, spec in specs.items()}
+        key = f"embeddings-of-{corpus}"
+        chosen = remember_choice(key, list(labels))
+        if gone := [digest for digest in chosen if digest not in labels]:
+            st.warning(f"{many(len(gone), 'embedding')} of this link are not saved any more.")
+            st.session_state[key] = [digest for digest in chosen if digest in labels]
+        chosen = st.multiselect(
             "Embeddings",
-            labels,
-            default=labels,
-            key=f"kept-{'-'.join(labels)}",
+            list(labels),
+            format_func=labels.__getitem__,
+            key=key,
+            persist_state="session",
             label_visibility="collapsed",
             placeholder="Choose saved embeddings",
         )
+        return [labels[digest] for digest in chosen]
     encoders = [f"sentence-transformer@{name}" for name in trained_names("sentence-transformer")]
     return st.multiselect(
         "Methods",
@@ -423,7 +436,7 @@ def _choose_shared_options(table: str) -> tuple[Precision, str, str | None]:
     """Ask for precision, options and model of all methods; saved embeddings have theirs."""
     if table == SAVED_EMBEDDINGS:
         return "exact", "", None
-    precision = choose_precision("precision", "exact")
+    precision = choose_precision(PRECISION, "exact")
     options = st.text_input(
         "Options",
         key="options",
@@ -606,7 +619,7 @@ def _show_numbers(results: Results) -> None:
     style = f"<style>{TABLE_STYLE}</style>"
     show_html(style + table_html(table, visible_columns), f"{KEY}-numbers")
     if is_detailed:
-        st.toggle("Show all columns", key="all-numbers")
+        st.toggle("Show all columns", key="all-numbers", bind="query-params")
     for sentence in results.sentences(0):
         st.warning(plain(sentence))
     published = results.published_table(0)
@@ -696,8 +709,8 @@ class _Shown:
             if among is None or name in among
         }
         # other data or another measure select the best one again
-        key = f"{key}-{self.results.data[0].digest}-{self.yardstick.name}"
-        chosen = st.selectbox(label, list(measured_by_label), key=key)
+        key = f"{key}-{digest_of(self.results.data[0].digest)}-{self.yardstick.name}"
+        chosen = st.selectbox(label, list(measured_by_label), key=key, bind="query-params")
         return chosen, measured_by_label[chosen]
 
     # --- the worst cases -----------------------------------------------------------------------

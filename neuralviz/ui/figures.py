@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -30,6 +31,7 @@ from neuralviz.plots.report import (
     plain_text,
 )
 from neuralviz.plots.theme import shorten, templates_json, unstyled_json
+from neuralviz.ui.address import digest_of
 from neuralviz.ui.downloads import Entry, Files, offer, table_files
 from neuralviz.ui.page import hide_on_stage, plain
 from neuralviz.words import number
@@ -57,6 +59,7 @@ _component = streamlit.components.v2.component(
     isolate_styles=False,
 )
 MOST_AREAS = 100  # in one selection
+_RUN_ID = re.compile(r"-?[0-9a-f]{24}")  # differs from visit to visit
 ROW_HEIGHT, LIST_HEIGHT = 37, 390  # px: of a row of a table, of a table at most
 
 
@@ -138,6 +141,9 @@ def _draw(
         "selects": "areas" if handlers.areas else "points" if handlers.select else "",
         "hovers": handlers.hover is not None,
         "windows": handlers.window is not None,
+        "place": _RUN_ID.sub("", key),  # the address has its zoom under this name
+        # that of another figure does not count
+        "drawn": digest_of(_RUN_ID.sub("", look["name"]) + look["footer"]),
     }
 
     def hand_over(event: str, handle: Callable[[Any], None] | None) -> Callable[[], None]:

@@ -42,7 +42,7 @@ from neuralviz.ui.choices import (
     show_views,
 )
 from neuralviz.ui.figures import list_worst, quote, show_figure, show_table
-from neuralviz.ui.inputs import choose_pairs, put_upload_in_address
+from neuralviz.ui.inputs import choose_pairs, put_upload_in_address, remember_texts
 from neuralviz.ui.layers import draw_layers, tabulate_coefficients
 from neuralviz.ui.limits import character_limit, effective_settings
 from neuralviz.ui.page import (
@@ -97,7 +97,7 @@ def show() -> None:
         result_view_id(KEY),
         pressed=pressed,
         recorded=recorded,
-        mentions_unknown=looking is None or bool(looking.result.layers),  # the pooling is known
+        owns_address=looking is None or bool(looking.result.layers),  # the pooling is known
     )
     if run is not None:
         sentences, draw = RunSentences(start="Loading the model …"), partial(_show_ladder, run)
@@ -399,13 +399,13 @@ def _offer_to_save(run: Run[Ladder], rung: Rung) -> None:
 def _ask_two_texts(run: Run[Ladder], _write: Write) -> None:
     """Ask for two texts, at first the paper's, and show how every rung scores them."""
     with show_on_stage(TWO_TEXTS.kind), st.container(horizontal=True):
-        texts = []
-        for place, text in enumerate(headlines.PAPERS_PAIR, 1):
-            key = f"{TWO_TEXTS.kind}-{place}"
-            st.session_state.setdefault(key, text)
-            length = character_limit(len(headlines.PAPERS_PAIR))
-            label = f"Text {place}"
-            texts.append(st.text_input(label, max_chars=length, key=key, persist_state="session"))
+        fields = {f"{TWO_TEXTS.kind}-{n}": text for n, text in enumerate(headlines.PAPERS_PAIR, 1)}
+        remember_texts(TWO_TEXTS.kind, fields)
+        length = character_limit(len(fields))
+        texts = [
+            st.text_input(f"Text {n}", max_chars=length, key=key, persist_state="session")
+            for n, key in enumerate(fields, 1)
+        ]
     task = ScoreTwoTexts(run.task.model, _similarity_models(run), *texts)
     scoring = TWO_TEXTS.start(task)
     draw = partial(_show_two_texts, task)

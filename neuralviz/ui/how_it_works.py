@@ -17,6 +17,7 @@ from neuralviz.jobs.micro_tuning import WalkThrough
 from neuralviz.micro_tuning.blanks import BLANK
 from neuralviz.models.shared import ModelRef
 from neuralviz.plots import micro_tuning as plots
+from neuralviz.ui.address import remember_number
 from neuralviz.ui.choices import choose_one, chosen_model_id, may_load
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.inputs import ALL_EXAMPLES, ask_text_fields
@@ -131,13 +132,11 @@ def _show_navigation(key: str, n_steps: int) -> int:
     """Buttons for the steps; returns the number of the chosen step."""
     with st.container(horizontal=True, vertical_alignment="center"):
         place = st.container(horizontal=True, width="content")  # of buttons, once the step is known
-        st.session_state.setdefault(key, 1)
         number = choose_one(
             st.pills,
             "Step",
             range(1, n_steps + 1),
             key=key,
-            default=None,
             label_visibility="collapsed",
             wrap=True,  # on a phone
         )
@@ -243,8 +242,13 @@ def _show_loss(walk: Walkthrough) -> None:
         return f"“{tokens[before.token[position]]}” in masked input {i + 1} {blueprint}"
 
     improved = int((after.probability - before.probability).argmax())
+    remember_number(_POSITION, range(len(before)), improved, walk.text.text)
     position = st.selectbox(
-        "Masked token", range(len(before)), improved, format_func=name, key=_POSITION
+        "Masked token",
+        range(len(before)),
+        format_func=name,
+        key=_POSITION,
+        persist_state="session",
     )
     masked = walk.inputs.masked[before.input[position]]
     tiles = ["▢" if is_masked else token for token, is_masked in zip(tokens, masked, strict=True)]
@@ -279,18 +283,16 @@ def _show_losses(walk: Walkthrough) -> None:
 def _choose_layer(walk: Walkthrough) -> int:
     layers = walk.settings.layers
     key = f"{PAGE}-layer"
-    if st.session_state.get(key) not in range(len(layers)):
+    if st.session_state.get(key, 0) not in range(len(layers)):
         st.session_state[key] = 0
-    chosen = st.segmented_control(
+    return choose_one(
+        st.segmented_control,
         "Layer",
         range(len(layers)),
         format_func=short_layer_names(layers).__getitem__,
-        required=True,
         key=key,
         label_visibility="collapsed",
-        persist_state="page",
     )
-    return chosen or 0
 
 
 def _show_weights(walk: Walkthrough) -> None:
@@ -304,7 +306,12 @@ def _show_weights(walk: Walkthrough) -> None:
 def _show_first_step(walk: Walkthrough) -> None:
     layer = st.session_state[f"{PAGE}-layer"]
     strongest = np.argsort(-np.abs(walk.deltas[layer][-1, 0]))[:NEURONS]
-    neuron = st.selectbox("AdamW's first step for neuron", strongest.tolist())
+    neuron = st.selectbox(
+        "AdamW's first step for neuron",
+        strongest.tolist(),
+        key=f"{PAGE}-neuron",
+        bind="query-params",
+    )
     step = walk.first_step(layer, neuron)
     st.markdown(
         f"AdamW's first step takes the weight of neuron {neuron} from {step.weight:.4f} to "

@@ -7,10 +7,10 @@ import json
 import re
 import secrets
 import threading
-import time
 import tomllib
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
@@ -36,6 +36,15 @@ from neuralviz.reading.source import TABLES, WITHOUT_NAMES, Source
 from neuralviz.reading.table import Table
 from neuralviz.reading.tables import read_table
 from neuralviz.reading.texts import Mode, ReadTexts, join_pasted, read_texts, split_pasted
+from neuralviz.ui.address import (
+    RUN,
+    digest_of,
+    forget_loss,
+    is_lost,
+    mark_lost,
+    read_new,
+    write,
+)
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.limits import (
     character_limit,
@@ -46,10 +55,8 @@ from neuralviz.ui.limits import (
 )
 from neuralviz.ui.page import (
     ASSETS,
-    RUN,
     USER_SOURCES,
     plain,
-    set_query_params,
     show_error,
     show_on_stage,
 )
@@ -58,12 +65,13 @@ from neuralviz.words import many
 # example texts by page and name
 ALL_EXAMPLES: dict[str, Any] = tomllib.loads((ASSETS / "examples.toml").read_text("utf-8"))
 TEXT_ENDINGS = ["txt", "md", *(ending[1:] for ending in TABLES)]
+SOURCES = ("Example", *USER_SOURCES)  # of texts
 FEW_TEXTS = 5
 EXAMPLE_HEIGHT = 109  # px, four lines; more texts than a few are scrolled
 SHOWN_TEXTS = 40
+VIEW = "view"  # query parameter: the id of a view
 N_TEXTS = "n-texts"  # in a view of pasted texts: how many there were before they were cut
 
-LATE_SECONDS = 2.0  # a click sent before the address changed still carries the old one
 KEPT_VIEWS = 5000
 KEPT_BYTES = 1 << 30  # of all views; those opened longest ago are deleted first
 KEPT_DAYS = 365  # since a view was last opened
@@ -100,20 +108,22 @@ def ask_texts(
 ) -> ReadTexts:
     """Ask for texts: an example (the first at the start), pasted ones, or a file.
 
-    A ``view`` in the address restores them (see ``links``). Blanks, control characters and texts
+    A ``view`` in the address restores them. Blanks, control characters and texts
     beyond ``max_texts`` are left out, which the page says.
     """
-    view = open_upload(key)
-    if view is not None and view.file is None:
+    of_source = f"{key}-source"
+    st.session_state.setdefault(of_source, SOURCES[0])
+    if (linked := read_new(of_source)) is not None:
+        st.session_state[of_source] = linked if linked in SOURCES else SOURCES[0]
+    view = open_upload(key)  # which decides the source, where there is one
+    if view == NO_VIEW and is_lost(key):
+        st.session_state[of_source] = SOURCES[0]
+    elif view is not None and view != NO_VIEW and view.file is None:
         _restore_pasted(key, view)
-    st.session_state.setdefault(f"{key}-source", "Example")
     source = st.segmented_control(
-        "Texts",
-        ["Example", "Paste", "Upload"],
-        required=True,
-        key=f"{key}-source",
-        persist_state="session",
+        "Texts", SOURCES, required=True, key=of_source, persist_state="session"
     )
+    write({of_source: source if source in USER_SOURCES else ""})
     if source == "Paste":
         read = ask_pasted(key, height=height, label_visibility="collapsed", persist_state="session")
         notes = [f"{many(len(read.texts), 'text')}." if read.texts else "No text yet."]
@@ -247,7 +257,8 @@ def ask_text_fields(
     """A text area for each field, side by side; typed text outlives a visit to another page."""
     keys = [f"{page}-{label}".lower() for label in fields]
     if (view := open_view(page)) is not None:
-        st.session_state.update(zip(keys, view.texts, strict=False))
+        texts_of_view = view.texts or tuple(fields.values())
+        st.session_state.update(zip(keys, texts_of_view, strict=False))
     for key, text in zip(keys, fields.values(), strict=True):
         st.session_state.setdefault(key, text)
     if examples:
@@ -497,6 +508,9 @@ class View:
     choices: tuple[tuple[str, str], ...] = ()  # how the file was read, such as the texts' column
 
 
+NO_VIEW = View()  # an example, or what the fields have at first
+
+
 def save_view(view: View) -> str:
     """Save a view and return its id, which nobody can guess; old views are deleted."""
     identity = [view.texts, view.file and [view.file.name, view.file.digest], view.choices]
@@ -552,30 +566,54 @@ def put_in_address(key: str, view: View) -> None:
         except OSError:
             st.toast("The texts could not be saved, so the link does not include them.")
             return
+    forget_loss(key)
     st.session_state[f"{key}-own-view"] = (view, view_id)
     st.session_state[f"{key}-view"] = view_id
-    before = st.query_params.get("view")
-    if before != view_id:
-        st.session_state[f"{key}-replaced"] = (before, time.monotonic())
-        set_query_params({"view": view_id, **({RUN: ""} if RUN in st.query_params else {})})
+    if st.query_params.get(VIEW) != view_id:
+        write({VIEW: view_id, RUN: ""})
+
+
+def remember_texts(name: str, fields: Mapping[str, str], data: object = "") -> None:
+    """Keep what is typed in some fields, by key, under an id that the address has as ``name``.
+
+    ``fields`` gives the texts at first, which other ``data`` bring back.
+    """
+    linked, digest = read_new(name), digest_of(repr(data))
+    view = load_view(linked) if linked else None
+    if view is not None or linked == "" or st.session_state.get(f"{name}-of") != digest:
+        texts = view.texts if view is not None else fields.values()
+        st.session_state.update(zip(fields, texts, strict=False))
+    if linked and view is None:
+        mark_lost(name)
+    if is_lost(name):
+        st.warning("What was typed in this link is not saved here any more.")
+    st.session_state[f"{name}-of"] = digest
+    for key, text in fields.items():
+        st.session_state.setdefault(key, text)
+    typed = tuple(st.session_state[key] or "" for key in fields)
+    kept, view_id = st.session_state.get(f"{name}-kept", (tuple(fields.values()), ""))
+    if typed == tuple(fields.values()):
+        view_id = ""
+    elif typed != kept:
+        with suppress(OSError):  # no link without a folder to keep it in
+            view_id = save_view(View(typed))
+    st.session_state[f"{name}-kept"] = typed, view_id
+    write({name: view_id})
 
 
 def open_view(key: str) -> View | None:
-    """The view that the address names, if the page does not show it yet."""
-    # an address without a view gets the one last shown, unless the page shows an example
-    view_id, shown_id = st.query_params.get("view"), st.session_state.get(f"{key}-view")
-    if view_id in (None, "", shown_id):
-        if st.session_state.get(f"{key}-source", USER_SOURCES[0]) not in USER_SOURCES:
-            st.query_params.pop("view", None)
-        elif shown_id:
-            st.query_params["view"] = shown_id
-        return None
-    replaced, replaced_time = st.session_state.get(f"{key}-replaced", (None, 0.0))
-    if shown_id and view_id == replaced and time.monotonic() - replaced_time < LATE_SECONDS:
-        st.query_params["view"] = shown_id  # else a double click would restore the former texts
-        return None
-    st.session_state[f"{key}-view"] = view_id
-    view = load_view(view_id)
-    if view is None:
-        st.toast("The texts in this link are not saved here. Showing an example instead.")
+    """The view of an address that was just opened; None while the page has its own texts."""
+    view_id, shown_id = read_new(VIEW, f"{key}-view-read"), f"{key}-view"
+    view = None
+    if view_id is not None:
+        view = load_view(view_id) if view_id else NO_VIEW
+        st.session_state[shown_id] = view_id if view else ""
+        if view is None:
+            mark_lost(key)
+            view = NO_VIEW
+    if is_lost(key):
+        st.warning("The texts in this link are not saved here any more. Here is an example.")
+    elif view is None:
+        is_own = st.session_state.get(f"{key}-source", USER_SOURCES[0]) in USER_SOURCES
+        write({VIEW: st.session_state.get(shown_id, "") if is_own else ""})
     return view

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -51,6 +50,7 @@ from neuralviz.plots.theme import GREEN, shorten
 from neuralviz.reading.pairs import read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
+from neuralviz.ui.address import remember_number, write
 from neuralviz.ui.choices import (
     REMEMBERED,
     choose_one,
@@ -70,6 +70,7 @@ from neuralviz.ui.figures import (
 )
 from neuralviz.ui.inputs import (
     ALL_EXAMPLES,
+    VIEW,
     ask_text_fields,
     ask_texts,
     choose_pairs,
@@ -138,7 +139,7 @@ def _open_view(view: str) -> None:
 
 def _forget_texts() -> None:
     """Take the last view's texts out of the address: each view has its own."""
-    st.query_params.pop("view", None)
+    write({VIEW: ""})
 
 
 # --- a text: how its tokens change from layer to layer, and SBERT-WK's weights --------------------
@@ -329,11 +330,14 @@ def _show_maps(states: TokenStates, draw: Draw) -> None:
     st.subheader("How the vectors change direction", anchor=False)
     names = {MEAN: f"Mean over {many(states.n_counted, 'token')}"}
     names |= {i: f"{i}. {shorten(token, 40)}" for i, token in enumerate(states.tokens)}
+    key = f"{TEXT_KEY}-token"
+    remember_number(key, range(MEAN, len(states.tokens)), MEAN, states.tokens)
     token = st.selectbox(
         "Token",
         list(names),
         format_func=names.__getitem__,
-        key=f"{TEXT_KEY}-token-{zlib.crc32(' '.join(states.tokens).encode())}",  # of this text
+        key=key,
+        persist_state="session",
         width=360,
         help="The mean includes the text's tokens and [CLS], as in SBERT-WK.",
     )
@@ -414,12 +418,14 @@ def _show_corpus() -> None:
     result: WordVariances | None = run.result if run.is_over else None
     least = None
     if result is not None:
+        key, most = f"{CORPUS_KEY}-least", int(result.occurrences.max(initial=1))
+        remember_number(key, range(1, most + 1), result.default_min_count(), run.task)
         least = inputs.number_input(
             "Minimum number of occurrences",
             1,
-            int(result.occurrences.max(initial=1)),
-            result.default_min_count(),
-            key=f"{CORPUS_KEY}-least-{run.id}",
+            most,
+            key=key,
+            persist_state="session",
             help=(
                 "The variance of a rare word depends more on its few sentences than on the "
                 "word itself. The paper uses words that occur more than 50 times."
@@ -639,9 +645,11 @@ def _show_scatter(result: LayerPairs, coefficient: str, draw: Draw) -> None:
             format_func=POOLING_NAMES.__getitem__,
             key="layers-pairs-pooling",
             width=300,
+            **REMEMBERED,
         )
         layer_key = f"layers-pairs-layer-of-{last}"
-        layer = st.selectbox("Layer", range(last + 1), index=last, key=layer_key, width=140)
+        layers = range(last + 1)
+        layer = st.selectbox("Layer", layers, last, key=layer_key, width=140, **REMEMBERED)
     pairs, measured = result.pairs, result.by_layer[pooling][layer]
     table = pd.DataFrame(
         {
@@ -707,8 +715,10 @@ def _show_blocks() -> None:
         if run.is_over and run.result.epochs_reached:
             epoch = n_epochs = run.result.epochs_reached
             if n_epochs > 1:
-                key = f"{BLOCKS_KEY}-epoch-{run.id}"
-                epoch = st.slider("Epoch shown in the heatmap", 1, n_epochs, n_epochs, key=key)
+                key, numbers = f"{BLOCKS_KEY}-epoch", range(1, n_epochs + 1)
+                remember_number(key, numbers, n_epochs, run.task)
+                label = "Epoch shown in the heatmap"
+                epoch = st.slider(label, 1, n_epochs, key=key, persist_state="session")
             _show_loss(run.result)
     with output, dim_old_results(BLOCKS_KEY, is_old):
         draw = partial(_show_marks, run, measure, epoch)
@@ -742,16 +752,16 @@ def _ask_run(model_id: str, text: str, layers: Sequence[Layer]) -> Run[RunRecord
 
 def _choose_kinds(layers: Sequence[Layer]) -> list[str]:
     kinds = kinds_of_blocks(layers)
-    key = "layers-kinds"
-    selected = st.session_state.get(key)
-    if selected is None or not set(selected) <= set(kinds):  # another model may have other kinds
-        st.session_state[key] = [kind for kind in kinds if not is_noise(kind)]
+    key, first = "layers-kinds", [kind for kind in kinds if not is_noise(kind)]
+    if not set(st.session_state.get(key, first)) <= set(kinds):  # another model may have others
+        st.session_state[key] = first
     return st.multiselect(
         "Kinds of layers to tune in every block",
         kinds,
+        first,
         format_func=kind_in_words,
         key=key,
-        persist_state="session",
+        **REMEMBERED,
         help=(
             "The key bias of attention is off by default. It cannot change the model's "
             "output, so its gradient is rounding noise, which AdamW scales up to full steps."

@@ -51,6 +51,7 @@ from neuralviz.plots.compare import Layout, similarity_heatmap, text_names
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.ui import compare
+from neuralviz.ui.address import RUN, digest_of, is_lost, mark_lost, remember_number, write
 from neuralviz.ui.choices import (
     REMEMBERED,
     choose_one,
@@ -65,15 +66,20 @@ from neuralviz.ui.figures import (
     show_figure,
     show_table,
 )
-from neuralviz.ui.inputs import ALL_EXAMPLES, View, ask_texts, put_texts_in_address, save_view
+from neuralviz.ui.inputs import (
+    ALL_EXAMPLES,
+    View,
+    ask_texts,
+    put_texts_in_address,
+    remember_texts,
+    save_view,
+)
 from neuralviz.ui.limits import character_limit, is_served
 from neuralviz.ui.pace import let_others_draw, pause
 from neuralviz.ui.page import (
-    RUN,
     USER_SOURCES,
     dim_old_results,
     is_tour_at,
-    one_history_entry,
     plain,
     result_view_id,
     show_error,
@@ -96,6 +102,7 @@ RECORDED = "recorded"
 LONG_TEXT = 5000  # characters, from which on the duration is said
 SHOWN_PRODUCTS = 100
 BLANKS = SessionRuns("try-delta")
+SENTENCE = "sentence"  # session state and address: the sentence with a blank
 PATIENCE = 0.6  # seconds: enough to fill most sentences
 NO_OTHER = -1
 EXAMPLES: Mapping[str, Sequence[str]] = ALL_EXAMPLES["micro-tuning"]
@@ -147,10 +154,9 @@ def _ask_run(model_id: str, texts: Sequence[str]) -> TuningSettings | None:
     _announce_duration(model_id, layers, texts, settings)
     task = TuneTexts(ModelRef.from_id(model_id), tuple(texts), settings)
     if pressed:
-        with one_history_entry():
-            if st.session_state[f"{KEY}-source"] in USER_SOURCES:
-                put_texts_in_address(KEY, texts)
-            RUNS.start(task, again=True, view=result_view_id(KEY))
+        if st.session_state[f"{KEY}-source"] in USER_SOURCES:
+            put_texts_in_address(KEY, texts)
+        RUNS.start(task, again=True, view=result_view_id(KEY))
     is_example = model_id == BUNDLED and st.session_state[f"{KEY}-source"] == "Example"
     if not _restore(task) and is_example and is_tour_at("Micro-tuning"):  # without a press
         RUNS.start(task, again=True, view=COMMON_VIEW)
@@ -185,22 +191,26 @@ def _restore(task: TuneTexts) -> bool:
     is_recorded = not RUNS.list_runs() and not _describe_difference(recorded_run(), *requested)
     if is_recorded and RUN not in st.query_params:
         return True
-    if RUNS.recall(task, result_view_id(KEY)) is not None:
-        return True
-    RUNS.mention_unknown_run()
-    return is_recorded
+    run = RUNS.recall(task, result_view_id(KEY))
+    RUNS.name_in_address(run)
+    return run is not None or is_recorded
 
 
 def _restore_earlier(task: TuneTexts) -> None:
     """Make the run that the address names beside that of ``task`` the last one."""
-    if not (written := st.query_params.get(EARLIER)):
-        return
+    written = st.query_params.get(EARLIER)
+    if written and not _recall_earlier(task, written):
+        write({EARLIER: ""})
+        mark_lost(EARLIER)
+    if is_lost(EARLIER):
+        st.warning("The earlier run in this link is not saved here any more.")
+
+
+def _recall_earlier(task: TuneTexts, written: str) -> bool:
     with suppress(ValueError, LookupError, TypeError, AttributeError):  # of another page
         earlier = replace(task, settings=_read_changes(written, task.settings))
-        if RUNS.find(earlier) or RUNS.recall(earlier, result_view_id(KEY)):
-            return
-    del st.query_params[EARLIER]
-    st.toast("The earlier run in this link is not saved here. Showing the newer one alone.")
+        return bool(RUNS.find(earlier) or RUNS.recall(earlier, result_view_id(KEY)))
+    return False
 
 
 def _read_changes(written: str, settings: TuningSettings) -> TuningSettings:
@@ -380,9 +390,9 @@ def _choose_runs() -> list[tuple[Run[RunRecord], Run[RunRecord] | None]]:
         if earlier.view:
             before, values = asdict(earlier.result.settings), asdict(run.result.settings)
             changes = {k: v for k, v in before.items() if v != values[k]}
-            st.query_params[EARLIER] = json.dumps(changes)
+            write({EARLIER: json.dumps(changes)})
         return [(run, earlier)]
-    st.query_params.pop(EARLIER, None)
+    write({EARLIER: ""})
     return [(run, None) for run in chosen or runs[-1:]]
 
 
@@ -519,11 +529,13 @@ def pick_text(record: RunRecord) -> int:
     """Ask for a text of a run; other runs on the same texts keep the choice."""
     if len(record.texts) == 1:
         return 0
+    key = f"look-at-{digest_of(repr(record.texts))}"  # runs side by side have texts of their own
+    remember_number(key, range(len(record.texts)), 0, record.texts)
     return st.selectbox(
         "Look at text",
         range(len(record.texts)),
         format_func=lambda i: f"{i + 1}. {shorten(record.texts[i], 60)}",
-        key=f"look-at-{hash(record.texts)}",
+        key=key,
         persist_state="session",
     )
 
@@ -738,11 +750,11 @@ def try_deltas(record: RunRecord, model: ModelRef, key: str, text: int) -> None:
         return
     report = record.reports.get(text)
     first = sentence_with_blank(record.texts[text], report)
-    of_text = f"{hash(record.texts)}-{text}"
+    remember_texts(SENTENCE, {SENTENCE: first}, (record.texts, text))
     # a finished run has the answer for the sentence that comes with it; for others the model is
     # loaded, the bundled one unasked
     is_asked = st.session_state.get(f"{key}-predict", False) or model.id == BUNDLED
-    is_first = st.session_state.get(f"sentence-{of_text}", first) == first
+    is_first = st.session_state[SENTENCE] == first
     blank = report.blank if report is not None and is_first else None
     is_answered = blank or is_asked or find_held("masked", record.model_id) is not None
     with slide(f"{key}-try") if is_answered else st.container():  # an empty slide shows nothing
@@ -750,9 +762,8 @@ def try_deltas(record: RunRecord, model: ModelRef, key: str, text: int) -> None:
         with show_on_stage("try"), st.container(horizontal=True, vertical_alignment="bottom"):
             sentence = st.text_input(
                 "A sentence with a blank: ___",
-                first,
                 max_chars=character_limit(),
-                key=f"sentence-{of_text}",
+                key=SENTENCE,
                 persist_state="session",
                 help="Any sentence, also one that is not in the text. Write ___ for each blank.",
             )
@@ -791,11 +802,14 @@ def _ask_scales(record: RunRecord, text: int) -> list[tuple[float, int]]:
         i: f"{i + 1}. {shorten(record.texts[i], 40)}" for i in record.started_texts if i != text
     }
     if len(names) > 1:
+        key, numbers = "other-delta", range(NO_OTHER, len(record.texts))
+        if remember_number(key, numbers, NO_OTHER, (record.texts, text)) not in names:
+            st.session_state[key] = NO_OTHER
         second = middle.selectbox(
             "Add the delta of",
             list(names),
             format_func=names.__getitem__,
-            key=f"other-delta-{hash(record.texts)}-{text}",
+            key=key,
             persist_state="session",
         )
         if second != NO_OTHER:

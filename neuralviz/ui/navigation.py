@@ -7,6 +7,7 @@ import streamlit as st
 from neuralviz import ui
 from neuralviz.paths import app_folder
 from neuralviz.ui import figures  # noqa: F401  registers its files before other threads start
+from neuralviz.ui.address import begin_visit
 from neuralviz.ui.choices import load_bundled, show_model_sidebar
 from neuralviz.ui.limits import is_served
 from neuralviz.ui.pace import WARMING, import_pages_soon, open_large_map, slot
@@ -41,6 +42,7 @@ page = st.navigation(
         )
     ]
 )
+begin_visit(page)
 show_stage_switch()
 if getattr(page, "title", "") not in OWN_MODELS:  # without a server, a page has no title
     show_model_sidebar()

@@ -1,12 +1,8 @@
-"""What all pages share: header, columns, errors, the stage with its slides, the tour, the address.
-
-The address holds settings and the id of a view saved on this machine, never its texts.
-"""
+"""What all pages share: header, columns, errors, the stage with its slides, the tour."""
 
 from __future__ import annotations
 
 import re
-import threading
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,9 +21,7 @@ from neuralviz.paths import app_folder
 from neuralviz.plots.report import WORD_JOINER  # prevents links and arrows, which escapes do not
 from neuralviz.ui.downloads import offer_sentence, show_download_menu
 
-RUN = "run"  # query parameter: the id of a run
 USER_SOURCES = ("Paste", "Upload")  # sources that hold a user's own texts
-_drawing = threading.local()  # by thread: values that wait for the end of `one_history_entry`
 
 _JOINED = re.compile(r"(?i)www(?=\.)|https?(?=://)|@|-(?=[->])|<(?=-)")  # begin links and arrows
 _MARKDOWN = re.compile(r"[\\`*_{}\[\]()#|~$:<>&]|(?<=:material)/")
@@ -297,6 +291,9 @@ def _show_question_card(title: str) -> bool:
     if st.session_state.get(_QUESTION) != number:
         st.session_state[_QUESTION] = number
         st.session_state.update(card.session)
+        if card.address and set(st.query_params) <= {_QUESTION, "stage"}:
+            st.query_params.update(card.address)
+            st.rerun()  # widgets read the address as it was when the script run began
     with st.container(border=True, key="asked", horizontal=True, vertical_alignment="center"):
         st.markdown(f"**{card.question}** {card.text}")
         if st.button("All questions", type="tertiary", key="asked-list"):
@@ -313,31 +310,6 @@ def _show_question_card(title: str) -> bool:
 def point_to(selector: str) -> None:
     """Scroll to what a link leads to, and frame it until the page runs again."""
     _pointer(key="pointer-link", data={"at": [selector]})
-
-
-# --- the address ---------------------------------------------------------------------------------
-
-
-@contextmanager
-def one_history_entry() -> Iterator[None]:
-    """Make all changes of the address one entry of the browser's history."""
-    # *Back* then leads to the run before, never to a view with another view's run
-    held: dict[str, str] = {}
-    _drawing.held = held
-    try:
-        yield
-    finally:
-        _drawing.held = None
-        if held:
-            st.query_params.update(held)
-
-
-def set_query_params(values: Mapping[str, str]) -> None:
-    held = getattr(_drawing, "held", None)
-    if held is None:
-        st.query_params.update(values)
-    else:
-        held.update(values)
 
 
 def result_view_id(key: str) -> str:

@@ -19,9 +19,10 @@ from neuralviz.errors import NeuralvizError
 from neuralviz.jobs import Run, Task, run_queue
 from neuralviz.jobs.queue import WHAT_HAPPENED, find_status, reopen_run, result_key
 from neuralviz.jobs.task import KeptTask
+from neuralviz.ui.address import RUN, is_lost, mark_lost, write
 from neuralviz.ui.limits import effective_settings, is_served
 from neuralviz.ui.pace import draw_live, let_others_draw, wait_for_news
-from neuralviz.ui.page import RUN, dim_old_results, plain, set_query_params
+from neuralviz.ui.page import dim_old_results, plain
 from neuralviz.words import about_seconds, many
 
 R = TypeVar("R")
@@ -70,11 +71,20 @@ class SessionRuns:
             self._remember(run)
         return run
 
-    def mention_unknown_run(self) -> None:
-        """Say that the run in the address, which was not found, is not known, and remove it."""
-        if st.query_params.get(RUN) and not self.list_runs():
-            del st.query_params[RUN]
-            st.toast("The run in this link is no longer saved, or is of other texts or settings.")
+    def name_in_address(self, run: Run[Any] | None) -> None:
+        """Let the address name the run of the chosen settings, and no other one.
+
+        A link to a run that is not known any more gets a sentence.
+        """
+        if run is not None:
+            if run.work or not run.view:  # else one from an earlier visit, which it may name
+                write({RUN: run.work and run.id})
+        elif RUN in st.query_params:
+            if not self.list_runs():
+                mark_lost(self._key)
+            write({RUN: ""})
+        if run is None and is_lost(self._key):
+            st.warning("The result in this link is not saved any more. Start it again to see it.")
 
     def meet(self, is_wanted: Callable[[Any], bool], *, unnamed: bool) -> Run[Any] | None:
         """The last run if its task is wanted, else the address's or, ``unnamed``, any under way."""
@@ -138,7 +148,7 @@ def _start(task: Task[Any, R], view: str, work: str) -> Run[R]:
     run = Run(task, connection_check(session), owner=session, view=view, work=work)
     if work:
         run.gone_after = effective_settings().unwatched_seconds
-        set_query_params({RUN: run.id})
+        write({RUN: run.id})
     return run_queue().submit(run)
 
 
@@ -340,17 +350,17 @@ def find_current_run(
     *,
     pressed: bool,  # starts it, and again if it was stopped or has failed
     recorded: Run[Any] | None = None,  # what the page opens with
-    mentions_unknown: bool = True,  # False where the address may name another kind of run
+    owns_address: bool = True,  # False where it may name another kind of run
 ) -> Run[Any] | None:
     """The run of a task: started, remembered, saved or recorded; else the last run."""
     run = None if task is None else runs.recall(task, view)
-    if task is not None and run is None and mentions_unknown:
-        runs.mention_unknown_run()
     if task is not None and pressed:
         is_incomplete = run is not None and not (run.status == "done" and task.is_whole(run.result))
         run = runs.start(task, again=is_incomplete, view=view)
     if run is None and recorded is not None and recorded.task == task:
         run = recorded
+    if task is not None and owns_address:
+        runs.name_in_address(run)
     return run or runs.last_to_show() or recorded
 
 

@@ -23,7 +23,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 from streamlit import App, config
 
@@ -39,6 +39,7 @@ from neuralviz.paths import home
 from neuralviz.ui.choices import BROWSER, load_bundled
 from neuralviz.ui.limits import begin_serving, effective_settings
 from neuralviz.ui.pace import CALM, WARMING
+from neuralviz.ui.page import ASSETS
 
 if TYPE_CHECKING:
     from neuralviz.jobs import Run
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 COOKIE_DAYS = 365
+FIRST_PAGE = "micro_tuning"  # is at the address without a name, too
 SWITCH_SECONDS = 0.0005  # a tenth of Python's own: workers' events never wait for drawing
 FIRST_PAGE_SECONDS = 4.0  # after which workers start even if nobody opens a page
 BROWSER_SECONDS = 1.5  # that a browser takes to show a page
@@ -123,7 +125,8 @@ def routes() -> list[Route]:
 
 
 def middleware() -> list[Middleware]:
-    return [Middleware(BrowserCookie)] if effective_settings().private else []
+    cookie = [Middleware(BrowserCookie)] if effective_settings().private else []
+    return [*cookie, Middleware(AddressScript)]
 
 
 @asynccontextmanager
@@ -169,6 +172,30 @@ def _heed_signals(server: Server) -> set[int]:
     heed(signal.SIGINT)
     heed(signal.SIGTERM)
     return received
+
+
+class AddressScript(BaseHTTPMiddleware):
+    """Puts ``address.js`` before Streamlit's scripts, and leads to the first page by its name."""
+
+    _script = f"<head><script>{(ASSETS / 'address.js').read_text('utf-8')}</script>".encode()
+
+    async def dispatch(self, request: Request, call_next: RequestResponseEndpoint) -> Response:
+        if "text/html" not in request.headers.get("accept", ""):
+            return await call_next(request)
+        if request.url.path.strip("/").rpartition("/")[2] == FIRST_PAGE:
+            up = "../" if request.url.path.endswith("/") else "./"
+            return RedirectResponse(f"{up}?{request.url.query}".rstrip("?"))
+        unwanted = (b"accept-encoding", b"if-none-match", b"if-modified-since")
+        headers = [(name, v) for name, v in request.scope["headers"] if name not in unwanted]
+        request.scope["headers"] = headers
+        response = await call_next(request)
+        if not response.headers.get("content-type", "").startswith("text/html"):
+            return response
+        body = b"".join([part async for part in response.body_iterator])  # type: ignore[attr-defined]
+        page = Response(body.replace(b"<head>", self._script, 1), response.status_code)
+        dropped = (b"content-length", b"etag", b"last-modified")  # a page is always sent whole
+        page.raw_headers += [(n, v) for n, v in response.raw_headers if n not in dropped]
+        return page
 
 
 class BrowserCookie(BaseHTTPMiddleware):

@@ -56,6 +56,7 @@ from neuralviz.training.settings import (
     TrainingSettings,
     steps_of_epoch,
 )
+from neuralviz.ui.address import remember_number
 from neuralviz.ui.choices import choose_one, corpus_store, pick_corpus, save_by_name
 from neuralviz.ui.figures import show_figure, show_table
 from neuralviz.ui.limits import effective_settings
@@ -104,9 +105,7 @@ def show() -> None:
     task, pressed = choose_training(corpora)
     recorded = _load_recorded_run(corpora[0].id) if corpora[0].name == jobs.TEXTBOOKS else None
     view = corpus_view(task.corpus) if task is not None else ""
-    run = find_current_run(
-        RUNS, task, view, pressed=pressed, recorded=recorded, mentions_unknown=False
-    )
+    run = find_current_run(RUNS, task, view, pressed=pressed, recorded=recorded, owns_address=False)
     if run is None:
         st.info("Press **Train**.")
     else:
@@ -120,7 +119,7 @@ def show() -> None:
             names = {corpus.id: corpus.name for corpus in corpora}
             _show_experiments(task, names[task.corpus])
         if not TABLES.list_runs():
-            RUNS.mention_unknown_run()
+            RUNS.name_in_address(RUNS.find(task))
 
 
 @st.cache_resource(max_entries=1, show_spinner=False)
@@ -223,10 +222,12 @@ def _show_moves(run: Run[Lessons], lessons: Lessons, provenance: About) -> None:
             kind = _choose_kind("Pairs on the map", list(mapped), "training-map-of")
             lesson = mapped[kind]
             steps = [snapshot.step for snapshot in lesson.snapshots]
+            key, places = f"training-snapshot-{kind}", range(len(steps))
+            remember_number(key, places, len(steps) - 1, run.task.cache_key())
             snapshot = st.select_slider(
-                "After step", list(range(len(steps))), value=len(steps) - 1,
+                "After step", list(places),
                 format_func=lambda place: f"{steps[place]:,}" if steps[place] else "before",
-                key=f"training-snapshot-{run.id}-{kind}",
+                key=key, persist_state="session",
             )  # fmt: skip
         changed = new_neighbours(lesson, N_LISTED)
         write_headline(headlines.describe_moves(lesson, changed))
@@ -359,12 +360,13 @@ def _show_experiments(chosen: TrainOnCorpus, corpus: str) -> None:
         help="Each row of the table is a training. Finished rows are saved.",
     )
     st.caption(tables.training_table(name).line)
-    n_seeds = st.number_input("Seeds", 1, MOST_SEEDS, 1, key="training-table-seeds")
+    key = "training-table-seeds"
+    n_seeds = st.number_input("Seeds", 1, MOST_SEEDS, 1, key=key, bind="query-params")
     seeds = tuple(range(1, int(n_seeds) + 1))
     task = FillTrainingTable(name, chosen.model, chosen.corpus, chosen.labels, settings, seeds)
     pressed = st.button(FILL, icon=":material/table_rows:", key="training-table-fill")
     view = corpus_view(chosen.corpus)
-    run = find_current_run(TABLES, task, view, pressed=pressed, mentions_unknown=False)
+    run = find_current_run(TABLES, task, view, pressed=pressed, owns_address=False)
     if run is not None:
         stopped = "Finished rows are saved; “Run again” resumes."
         sentences = RunSentences("Loading the encoder …", stopped=stopped)
@@ -442,7 +444,11 @@ def choose_training(corpora: Sequence[Corpus]) -> tuple[TrainOnCorpus | None, bo
     """Ask for a training, None while it is incomplete; also whether *Train* was pressed."""
     left_column, right_column = wide_columns(2, "training-given")
     with left_column:
-        corpus = _choose_corpus(corpora)
+        by_id = {corpus.id: corpus for corpus in corpora}
+        help_ = "Add your own on the page *Corpus map*. Texts of several sentences work best."
+        corpus = pick_corpus(st.selectbox, by_id, CORPUS, help=help_)
+        if corpus is None:
+            return None, False
         label = _choose_label(corpus)
     with right_column:
         model_id = _choose_encoder()
@@ -473,17 +479,6 @@ def _describe_steps(settings: TrainingSettings, source: PairSource) -> None:
     steps = steps_of_epoch(len(source), batch) * settings.n_epochs
     sentence = f"{many(steps, 'step')} of {many(batch, 'pair')}."
     st.caption(plain(f"{sentence} {source.skipped_in_words()}"))
-
-
-def _choose_corpus(corpora: Sequence[Corpus]) -> Corpus:
-    by_id = {corpus.id: corpus for corpus in corpora}
-    if st.session_state.get(CORPUS) not in by_id:
-        address_id = st.query_params.get(CORPUS)
-        st.session_state[CORPUS] = address_id if address_id in by_id else next(iter(by_id))
-    help_text = "Add your own on the page *Corpus map*. Texts of several sentences work best."
-    chosen = pick_corpus(st.selectbox, by_id, CORPUS, help=help_text)
-    st.query_params[CORPUS] = chosen
-    return by_id[chosen]
 
 
 def _choose_encoder() -> str:

@@ -209,17 +209,22 @@ def test_an_upload_becomes_a_map_that_is_kept(page: Page, address: str, tmp_path
         "?.reduce((n, t) => n + (t.customdata?.length ?? 0), 0) === 24",
         timeout=3 * MINUTE,
     )
-    before = traces(page, MEAN, "t.x")
-    link = page.url
     table = parquet.read_table(download(page, "mean", "Embeddings (Parquet)"))
     assert table["text"].to_pylist() == TEXTS
     assert len(table["vector"][0]) == 384
     assert {"id", "x", "y", "cluster", "x (label)", "=place"} <= set(table.column_names)
-    page.goto("about:blank")
-    page.goto(link)
-    page.locator(MEAN).locator(".main-svg").first.wait_for(timeout=2 * MINUTE)
-    settled(page)
-    assert traces(page, MEAN, "t.x") == before, "the map is another one when it is opened again"
+
+    page.keyboard.press("Escape")
+    own = tmp_path / "own.parquet"  # with vectors of its own
+    pd.DataFrame({"text": TEXTS, "by_me": list(np.eye(len(TEXTS)))}).to_parquet(own)
+    page.get_by_role("button", name="Add a corpus").click()
+    page.locator("input[type=file]").set_input_files(own)
+    expect(page.get_by_role("combobox", name="Embeddings")).to_have_value(
+        "Column “by_me” of own.parquet"
+    )
+    page.get_by_role("button", name="Save and make a map").click()
+    page.locator("[aria-label='Map by file: own.parquet'] .main-svg").first.wait_for()
+    expect(page).to_have_url(re.compile("map-a=file"))
 
 
 def test_a_page_of_its_own_searches_and_colours_all_maps(page: Page) -> None:

@@ -15,7 +15,6 @@ from playwright.sync_api import Browser, Page, WebSocketRoute, expect
 
 from neuralviz.errors import WorkerEndedError
 from neuralviz.jobs.queue import WHAT_HAPPENED
-from neuralviz.ui.inputs import LATE_SECONDS
 from tests.browser.conftest import leave
 from tests.support.app import APP, Server, settled, tune
 
@@ -123,7 +122,6 @@ def test_a_reload_and_back_bring_the_runs_back_with_their_texts(page: Page, addr
         expect(page.get_by_text(re.compile("^Done in"))).to_be_visible()
         links.append(page.url)
     assert links[0] != links[1]
-    page.wait_for_timeout(1_000 * LATE_SECONDS)  # until then the address before is a late click's
     page.go_back()
     expect(page).to_have_url(links[0])
     expect(page.get_by_role("heading", name="Run 1")).to_be_visible()

@@ -28,9 +28,9 @@ def type_text(page: AppTest, text: str) -> AppTest:
 
 
 def test_links_bring_blueprints_and_the_last_text_back() -> None:
-    page = page_at("blueprints", blueprints="(1, 2)").run()
+    page = page_at("blueprints", blueprints="(1, 2)").run()  # of an old link
     assert "In 3 masked inputs, every token is masked 2 times." in read_markdown(page)
-    assert page.query_params["blueprints"] == "(1, 2)"
+    assert page.query_params == {"grid-blueprints": "(1, 2)"}
     for text in ("One cat.", "Two cats."):
         type_text(page, text)
     again = page_at("blueprints", view=page.query_params["view"]).run()

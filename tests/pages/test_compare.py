@@ -124,12 +124,12 @@ def test_a_link_brings_texts_labels_order_and_results_back(
 
 def test_identical_texts_have_no_ranks_and_a_method_that_fails_leaves_the_others() -> None:
     page = paste("a\na\na", m2_neural_epochs="1", fourth="true", run="0" * 24)
-    assert "The run in this link is no longer saved" in page.toast[0].value
+    assert "The result in this link is not saved any more" in page.warning[0].value
     assert "run" not in page.query_params
     page.text_input(key="m3-sbert-wk-layer_start").set_value("40").run()
     finish(press(page))
     assert not page.exception
-    assert not page.toast
+    assert not page.warning
     run = last_run(page)
     assert run.status == "done"
     for part in run.result[:2]:

@@ -332,7 +332,14 @@ def test_imported_vectors_are_the_first_map_of_their_corpus_and_have_no_model(
     page = open_page(**{"map-a-reducer": "PCA"})
     spec = EmbedderSpec.from_json(imported.spec)
     assert page.selectbox(key="map-a").value == spec.label == "file: my file.npy"
+    assert page.query_params["map-a"] == spec.label  # a link keeps it
     assert count_figures(page)
+    newer = ReadVectors("newer.npy", vectors + 1)
+    import_vectors(kept, corpus, newer)  # in another window
+    link = {"corpus": corpus.id, "map-a": spec.label, "map-a-reducer": "PCA"}
+    assert open_page(**link).selectbox(key="map-a").value == spec.label
+    gone = open_page(**link | {"map-a": "file: gone.npy"})
+    assert "The vectors “gone.npy” are not saved for these texts any more" in read_page(gone)
     assert not page.warning
     page.segmented_control(key="corpus-how").set_value("By meaning").run()
     search(page, "A sentence.")

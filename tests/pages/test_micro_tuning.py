@@ -92,7 +92,7 @@ def test_links_bring_a_run_and_the_earlier_one_over_which_it_is_drawn_back(
     for earlier in ('{"epochs": 7}', "{", '{"other": 1}', "[]", '{"layers": 0}'):
         lost = page_at("micro_tuning", **address, earlier=earlier).run()
         assert not lost.exception, earlier
-        assert "is not saved here" in lost.toast[0].value, earlier
+        assert "is not saved here" in lost.warning[0].value, earlier
     other = page_at("micro_tuning", view=view, epochs="4").run()
     assert "micro-tuning-runs" not in other.session_state  # nothing of other settings
 

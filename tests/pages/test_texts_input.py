@@ -95,4 +95,4 @@ def test_an_unusable_file_or_link_gives_a_sentence(page: AppTest) -> None:
     assert [error.value for error in page.error] == ["a.txt is empty."]
     lost = open_link("../../etc/passwd")
     assert given(lost) == '["a","b"]'
-    assert "not saved here" in lost.toast[0].value
+    assert "not saved here" in lost.warning[0].value

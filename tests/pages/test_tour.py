@@ -42,9 +42,9 @@ def test_a_link_with_the_stop_alone_opens_it_as_next_does() -> None:
     assert not page.exception
     assert page.query_params == {"tour": "2", **STOPS[1].address}
     page = open_card("Corpus map", "3")
-    assert page.session_state["corpus-how"] == MEANING
-    page.session_state["corpus-how"] = WORDS  # what a visitor chooses there stays
-    assert page.run().session_state["corpus-how"] == WORDS
+    assert page.query_params["corpus-how"] == MEANING
+    page.query_params["corpus-how"] = WORDS  # what a visitor chooses there stays
+    assert page.run().query_params["corpus-how"] == WORDS
 
 
 def has_element(page: AppTest, selector: str) -> bool:

@@ -102,11 +102,11 @@ def test_two_ways_are_trained_and_one_encoder_is_saved_and_the_address_brings_th
     assert "Saved as" not in read_page(page)  # that was the other one
     assert "already a model" in read_page(press(page, "Save"))
 
-    again = opened(corpus, tiny, **SHORT, run=page.query_params["run"][0])
+    again = opened(corpus, tiny, **SHORT, run=page.query_params["run"])
     assert last_run(again, "training").is_reopened
-    assert not [*page.toast, *again.toast]
+    assert not [*page.warning, *again.warning]
     gone = opened(corpus, tiny, **SHORT | {"training-seed": 5}, run="gone")
-    assert "no longer saved" in gone.toast[0].value
+    assert "is not saved any more" in gone.warning[0].value
     assert headline(again) == headline(page)
     assert "mine" in again.selectbox(key="encoder").options
 

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from pyarrow import parquet
 from typer.testing import CliRunner, Result
@@ -250,6 +251,29 @@ def test_what_makes_no_sense_is_refused_and_nothing_changes(run, words: list[str
     assert sentence in result.stderr
     assert "Traceback" not in result.stderr
     assert everything() == before
+
+
+def test_a_file_brings_its_own_vectors(run):
+    """As DuckDB and Lance (arrays) or pandas (lists) write them, under any name."""
+    texts, vectors = [f"text {i}" for i in range(6)], np.eye(6, dtype=np.float32)
+    arrays = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), 6)
+    own = pa.table({"text": texts, "minilm": arrays, "bad": [[0.5] * (i + 1) for i in range(6)]})
+    parquet.write_table(own, "own.parquet")
+    said = done(run("corpus", "add", "own.parquet", "--vectors", "minilm"))
+    assert "Imported 6 embeddings of 6 values as “file: own.parquet”" in said
+    assert "Embedded" not in said  # nothing but what the file brings
+    (corpus,) = CorpusStore().corpora()
+    kept = CorpusStore().vectors.embedders()[0]
+    np.testing.assert_array_equal(
+        CorpusStore().vectors.get(kept, CorpusStore().keys(corpus)), vectors
+    )
+    refused = run("corpus", "add", "own.parquet", "--name", "other", "--vectors", "bad")
+    assert "different lengths" in refused.stderr
+    assert [saved.name for saved in CorpusStore().corpora()] == [corpus.name]
+    refused = run("corpus", "add", "rows.csv", "--vectors", "x")
+    assert "Use --vectors only with a single Parquet file" in refused.stderr
+    said = done(run("corpus", "add", "own.parquet", "--name", "hinted", "--method", "mean"))
+    assert 'To use them, add the corpus with --vectors "minilm".' in said
 
 
 def test_a_corpus_is_written_without_its_duplicates(run):

@@ -20,7 +20,7 @@ from neuralviz.plots.theme import method_colour
 from neuralviz.reading import vectors
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts
-from neuralviz.reading.vectors import ReadVectors, has_vectors, read_vectors
+from neuralviz.reading.vectors import ReadVectors, list_vector_columns, read_vectors
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.importing import find_imported, import_vectors, imported_label, imported_specs
 from neuralviz.store.vectors import KeptEmbedder, text_keys
@@ -122,10 +122,14 @@ def test_a_parquet_file_brings_its_texts_and_its_vector_column(tmp_path: Path) -
     )
     assert read_vectors(other).vectors.tolist() == [[1, 2]]
     assert read_vectors(other).strings("title") == ["x"]
-    assert has_vectors(other)
-    assert not has_vectors(table(tags=[[1, 2]], text=["x"]))
-    assert not has_vectors(Source("x.parquet", b"x"))
-    assert not has_vectors(Source("x.csv", b"vector"))
+    assert list_vector_columns(other) == ["Embedding"]
+    both = table(tags=[[1, 2]], minilm=[[0.5, 2]], text=["x"], vector=[[3, 4]])
+    assert list_vector_columns(both) == ["vector", "minilm"]
+    assert read_vectors(both, "minilm").vectors.tolist() == [[0.5, 2]]
+    with pytest.raises(TextError, match=r"no vectors in a column “text”.*minilm"):
+        read_vectors(both, "text")
+    assert list_vector_columns(Source("x.parquet", b"x")) == []
+    assert list_vector_columns(Source("x.csv", b"vector")) == []
 
 
 @pytest.fixture

@@ -133,6 +133,10 @@ function layoutFor(node) {
     layout.xaxis = { ...layout.xaxis, range: [left, right], autorange: false }
     layout.yaxis = { ...layout.yaxis, range: [bottom, top], autorange: false }
   }
+  for (const [name, seen] of Object.entries(node.zoomed ?? {})) {
+    layout[name] = { ...layout[name], ...seen }
+  }
+  if (node.returns) layout.uirevision = `${layout.uirevision} ${node.returns}`
   const view = `${node.revision} ${node.returns ?? ""}`
   if (node.spec.windows && node.viewed === view) { // what a person has zoomed to stays
     for (const name of ["xaxis", "yaxis"]) {
@@ -151,6 +155,39 @@ function layoutFor(node) {
   return layout
 }
 
+// The address has what a person has zoomed to or turned, by axis or scene, for this figure alone.
+function readZoom(node) {
+  node.zoomed = {}
+  node.zoomText = window.neuralvizAddress?.zoomOf(node.spec.place) ?? ""
+  const [drawn, seen] = node.zoomText.split("~")
+  if (drawn !== node.spec.drawn) return
+  try {
+    for (const [name, at] of Object.entries(JSON.parse(seen))) {
+      if (/^[xy]axis\d*$/.test(name)) node.zoomed[name] = { range: at, autorange: false }
+      if (/^scene\d*$/.test(name)) node.zoomed[name] = { camera: at }
+    }
+  } catch {
+    node.zoomed = {}
+  }
+  if (node.spec.windows) node.zooming = setTimeout(tellWindow, ZOOMS_AFTER, node)
+}
+
+function keepZoom(node) {
+  const own = node.figure.layout
+  const seen = {}
+  for (const [name, part] of Object.entries(node._fullLayout)) {
+    if (/^[xy]axis\d*$/.test(name) && !part.autorange) {
+      if (String(part.range) !== String(own[name]?.range)) seen[name] = part.range
+    } else if (/^scene\d*$/.test(name)) {
+      seen[name] = part.camera
+    }
+  }
+  const short = (_, value) => typeof value === "number" ? Number(value.toPrecision(5)) : value
+  const isZoomed = Object.keys(seen).length
+  node.zoomText = isZoomed ? `${node.spec.drawn}~${JSON.stringify(seen, short)}` : ""
+  window.neuralvizAddress?.keepZoom(node.spec.place, node.zoomText)
+}
+
 // What depends on the width.
 function fitOf({ title, margin, legend }) {
   return JSON.stringify([title, margin, legend])
@@ -161,6 +198,7 @@ function draw(Plotly, node) {
     node.revision = node.spec.layout.uirevision
     node.begins = node.spec.window
     node.told = undefined
+    readZoom(node)
   }
   node.config ??= configuration(node)
   node.stageHeight = Number(node.dataset.stageHeight ?? 0)
@@ -245,8 +283,19 @@ function listen(Plotly, node) {
   node.on("plotly_deselect", () => {
     if (node.spec.selects) node.send(node.spec.selects === "areas" ? "areas" : "select", [])
   })
-  node.on("plotly_relayout", () => {
-    if (!node.spec.windows || node.redrawn) return // a person's doing alone
+  node.onReturn = () => { // the browser's Back and Forward
+    const before = node.zoomText
+    readZoom(node)
+    if (node.zoomText === before) return
+    node.returns = (node.returns ?? 0) + 1
+    node.stale = true
+    drawLatest(Plotly, node)
+  }
+  window.addEventListener("popstate", node.onReturn)
+  node.on("plotly_relayout", (change) => {
+    if (node.redrawn) return // a person's doing alone
+    if (Object.keys(change).some((name) => /range|camera/.test(name))) keepZoom(node)
+    if (!node.spec.windows) return
     clearTimeout(node.zooming)
     node.zooming = setTimeout(tellWindow, ZOOMS_AFTER, node)
   })
@@ -353,6 +402,7 @@ function leave(node) {
   node.observer?.disconnect()
   node.themes?.disconnect()
   window.removeEventListener("neuralviz-stage", node.onStage)
+  window.removeEventListener("popstate", node.onReturn)
   release(node)
 }
 

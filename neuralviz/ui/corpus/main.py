@@ -42,11 +42,12 @@ from neuralviz.models.shared import LOADERS, held_model, is_at_hand, trained_enc
 from neuralviz.plots.theme import shorten
 from neuralviz.reading.source import WITHOUT_NAMES, Source
 from neuralviz.reading.texts import ReadTexts, read_files
-from neuralviz.reading.vectors import ENDINGS, ReadVectors, has_vectors, read_vectors
+from neuralviz.reading.vectors import ENDINGS, ReadVectors, list_vector_columns, read_vectors
 from neuralviz.store.corpora import MAX_NAME, Corpus, CorpusStore
 from neuralviz.store.importing import FILE, import_vectors, imported_label, imported_specs
 from neuralviz.store.vectors import embedder_id
 from neuralviz.store.writing import table_bytes
+from neuralviz.ui.address import RUN, read_bound, remember_choice
 from neuralviz.ui.choices import (
     choose_method,
     choose_one,
@@ -69,6 +70,7 @@ from neuralviz.ui.corpus.search import (
     forget_selection,
     place_sentence,
     read_chosen_text,
+    remember_selection,
     search_samples,
     show_search,
     write_chosen_text,
@@ -96,7 +98,7 @@ from neuralviz.ui.limits import (
     n_within_limits,
 )
 from neuralviz.ui.pace import WARMING
-from neuralviz.ui.page import RUN, plain, show_error, show_on_stage, slide
+from neuralviz.ui.page import plain, show_error, show_on_stage, slide
 from neuralviz.ui.runs import RunSentences, SessionRuns, is_of_others, show_run_panel
 from neuralviz.words import many
 
@@ -123,7 +125,7 @@ def show() -> None:
         corpus = choose_corpus(corpora)
         if corpus is not None:
             _show_corpus(corpus)
-        else:
+        elif not corpora:
             st.info("No corpora yet. Add one, or open the example.")
             if st.button("Open the example", type="primary"):
                 add_example(CorpusStore())
@@ -135,12 +137,14 @@ def show() -> None:
 
 
 def _show_corpus(corpus: Corpus) -> None:
-    if st.session_state.get(_LAST_CORPUS, corpus.id) != corpus.id:
+    is_other = st.session_state.get(_LAST_CORPUS, corpus.id) != corpus.id
+    if is_other:
         forget_selection()
     st.session_state[_LAST_CORPUS] = corpus.id
     is_new = st.session_state.pop(ADDED, None) == corpus.id
     store = CorpusStore()
-    places = choose_maps(imported_specs(store.vectors, lambda: store.keys(corpus)))
+    imported = imported_specs(store.vectors, lambda: store.keys(corpus))
+    places = choose_maps(imported, is_other=is_other)
     if places is None:
         return
     saved = {place.choice: find_saved(corpus, place.choice) for place in places}
@@ -176,6 +180,7 @@ def _explore(maps: Sequence[OpenMap], colours: Sequence[str]) -> None:
             headline_area, map_area = st.container(), st.container()
         with show_on_stage("search"):
             view = show_search(view)
+            remember_selection(view.corpus.n_texts)
         with map_area:
             view = replace(view, placed=place_sentence(maps))
         with headline_area:
@@ -204,14 +209,19 @@ class Place:
     row: DeltaGenerator  # holds its widgets
 
 
-def choose_maps(imported: Mapping[str, EmbedderSpec]) -> list[Place] | None:
+def choose_maps(
+    imported: Mapping[str, EmbedderSpec],
+    *,
+    is_other: bool = False,  # than the corpus whose maps were shown before
+) -> list[Place] | None:
     """Ask for one map or two, also of ``imported`` vectors; None if a setting is invalid."""
     chosen: list[Place] = []
     is_valid = True
     for column, (key, label, method) in zip(st.columns(len(PLACES)), PLACES, strict=True):
         is_first = key == PLACES[0][0]
+        # what was imported last is shown first, to whom has not chosen
         first = [method, *imported][-1] if is_first else method
-        _choose_again(f"map-{key}", first, imported)
+        _choose_again(f"map-{key}", first, imported, is_other=is_other)
         row = column.container(horizontal=True, vertical_alignment="bottom", gap="xsmall")
         try:
             with row:
@@ -222,6 +232,7 @@ def choose_maps(imported: Mapping[str, EmbedderSpec]) -> list[Place] | None:
                     FOR_CORPORA,
                     optional=not is_first,
                     extra_methods=imported,
+                    in_address=False,  # `_choose_again` writes it
                 )
                 if spec is not None:
                     chosen.append(Place(key, MapChoice(spec, _choose_projection(key)), row))
@@ -237,12 +248,15 @@ def choose_maps(imported: Mapping[str, EmbedderSpec]) -> list[Place] | None:
     return chosen
 
 
-def _choose_again(key: str, first: str, imported: Mapping[str, EmbedderSpec]) -> None:
-    """Choose the first method after an import, and where another corpus's file was chosen."""
-    current = st.session_state.get(key, "")
-    is_gone = str(current).startswith(FILE) and current not in imported
-    if key in st.session_state and (is_gone or st.session_state.pop(f"{key}-renewed", False)):
+def _choose_again(
+    key: str, first: str, imported: Mapping[str, EmbedderSpec], *, is_other: bool
+) -> None:
+    """Choose the first method after an import, and for a corpus without the chosen file."""
+    is_chosen = st.session_state.pop(f"{key}-renewed", False) and key in st.session_state
+    method = st.session_state.get(key, "")
+    if is_chosen or (is_other and method.startswith(FILE) and method not in imported):
         st.session_state[key] = first
+    method = remember_choice(key, first)
 
 
 def choose_colour(place: Place, options: Mapping[str, str]) -> str:
@@ -264,12 +278,10 @@ def choose_colour(place: Place, options: Mapping[str, str]) -> str:
 
 def _choose_projection(place: str) -> ProjectionSettings:
     key = f"map-{place}"
-    # before the box is there, the address has the title of the projection that it will show
-    linked = {title: name for name, title in REDUCERS.items()}.get(
-        st.query_params.get(f"{key}-reducer", ""), "umap"
-    )
+    chosen = read_bound(f"{key}-reducer") or ""
+    title = chosen if chosen in REDUCERS.values() else REDUCERS.get(chosen, REDUCERS["umap"])
     with st.popover(
-        REDUCERS[st.session_state.get(f"{key}-reducer") or linked],
+        title,  # an address has the title, the session the name
         icon=":material/scatter_plot:",
         help="Projection settings",
         key=f"{key}-projection",
@@ -404,7 +416,6 @@ PLACES = (("a", "Map", "mean"), ("b", "Compare with", "neural"))  # keys, labels
 CORPUS = "corpus"  # session state and address: the id of the chosen corpus
 ADDED = "corpus-added"  # session state: the id of a corpus that was just added
 _TIMES_ADDED = "corpus-times-added"  # in widgets' keys, so that the dialog opens empty
-_IN_ADDRESS = "corpus-in-address"  # that the page put there
 _NEXT = "corpus-next"  # the corpus to choose in the next run of the page
 _IMPORTED = "corpus-imported"  # a message for the next run of the page
 PREVIEWED = 6  # texts
@@ -418,24 +429,15 @@ def choose_corpus(corpora: Sequence[Corpus]) -> Corpus | None:
     """Ask for a corpus, with widgets to add and manage one; None where there is none."""
     by_id = {corpus.id: corpus for corpus in corpora}
     row = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
-    linked = st.query_params.get(CORPUS, "")
-    linked = "" if linked == st.session_state.get(_IN_ADDRESS) else linked
-    if linked and linked not in by_id:
-        st.toast("The corpus in this link is not saved here. Showing another one.")
-    for corpus_id in (linked, st.session_state.pop(_NEXT, None)):
-        if corpus_id in by_id:
-            st.session_state[CORPUS] = corpus_id
-    if st.session_state.get(CORPUS) not in by_id:
-        st.session_state[CORPUS] = next(iter(by_id), None)
-    chosen = pick_corpus(row.selectbox, by_id, CORPUS, placeholder="No corpora yet")
+    if (corpus_id := st.session_state.pop(_NEXT, None)) in by_id:
+        st.session_state[CORPUS] = corpus_id
+    corpus = pick_corpus(row.selectbox, by_id, CORPUS)
     if effective_settings().demo:
         row.caption("Corpora cannot be added or changed in this demo.")
     elif row.button("Add a corpus", icon=":material/add:", key="corpus-add"):
         st.session_state[_TIMES_ADDED] = st.session_state.get(_TIMES_ADDED, 0) + 1
         _show_add_dialog()
-    corpus = by_id.get(chosen or "")
     if corpus is not None:
-        st.query_params[CORPUS] = st.session_state[_IN_ADDRESS] = corpus.id
         key = f"corpus-manage-{corpus.id}"
         with row.popover("Manage", icon=":material/folder_managed:", key=key):
             _manage(corpus)
@@ -458,6 +460,7 @@ class _NewCorpus:
     read: ReadTexts
     name: str = ""
     vectors: Source | None = None  # a file with the texts' vectors
+    columns: Sequence[str] = ("",)  # of a Parquet file that may have them
 
 
 @st.dialog("Add a corpus", width="large")
@@ -479,9 +482,7 @@ def _show_add_dialog() -> None:
         return
     _preview(new.read)
     name = st.text_input("Name", shorten(new.name, MAX_NAME), max_chars=MAX_NAME)
-    vectors = new.vectors
-    if vectors and not st.checkbox(plain(f"Import the embeddings in {vectors.name}"), value=True):
-        vectors = None
+    column = _choose_vectors(new)
     if visibility:
         st.caption(visibility)
     has_enough = len(set(new.read.texts)) >= FEWEST_TEXTS
@@ -493,14 +494,33 @@ def _show_add_dialog() -> None:
         label, icon = "Save", ":material/save:"
     if st.button(label, type="primary", icon=icon):
         with _run_page_after_change():
-            _save(new.read, name, vectors)
+            _save(new, name, column)
 
 
-def _save(read: ReadTexts, name: str, vectors: Source | None) -> None:
+def _choose_vectors(new: _NewCorpus) -> str | None:
+    """Ask for the column of ready-made vectors for the map, ``""`` in an array; None for none."""
+    if new.vectors is None:
+        return None
+    options = {column: f"Column “{column}” of {new.vectors.name}" for column in new.columns}
+    if "" in options:
+        options[""] = new.vectors.name
+    return st.selectbox(
+        "Embeddings",
+        [*options, None],
+        format_func=lambda column: "Compute them here" if column is None else options[column],
+        key=f"corpus-vectors-of-{new.vectors.digest}",
+        help="Ready-made vectors become a method of their own, which the map shows at once.",
+    )
+
+
+def _save(new: _NewCorpus, name: str, column: str | None) -> None:
     """Save a corpus; delete it again if the vectors do not match its texts."""
+    read = new.read
     if n_within_limits(read.texts) < len(read.texts):
         raise NeuralvizError(describe_limits())
-    read_of_file = read_vectors(vectors) if vectors else None
+    read_of_file = None
+    if new.vectors is not None and column is not None:
+        read_of_file = read_vectors(new.vectors, column)
     corpus = corpus_store().add(name, read)
     if read_of_file is not None:
         try:
@@ -526,7 +546,7 @@ def _read_upload() -> _NewCorpus:
         help=(
             "CSV, TSV, JSON, JSONL, Parquet or XLSX with a column of texts, or plain text. "
             "If you upload several files, each plain text file is one text. A .npy array beside a "
-            "table, or a Parquet column of vectors, is imported as its embeddings."
+            "table, or a Parquet column of vectors, can be its embeddings."
         ),
     )
     sources = [Source(file.name, file.getvalue()) for file in files]
@@ -540,9 +560,12 @@ def _read_upload() -> _NewCorpus:
     if len(sources) != 1:
         return _read_several(sources, f"{len(sources)} files")
     (source,) = sources
-    vectors = arrays[0] if arrays else source if has_vectors(source) else None
     read = ask_texts_of_file(f"corpus-{source.digest}", source, with_ids=True)
-    return _NewCorpus(read, PurePosixPath(source.name).stem, vectors)
+    name = PurePosixPath(source.name).stem
+    if arrays:
+        return _NewCorpus(read, name, arrays[0])
+    columns = list_vector_columns(source)
+    return _NewCorpus(read, name, source if columns else None, columns)
 
 
 def _read_folder() -> _NewCorpus:

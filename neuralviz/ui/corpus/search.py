@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -19,7 +20,9 @@ from neuralviz.maps.neighbours import K, Neighbours
 from neuralviz.maps.opened import OpenCorpus, OpenMap, Selection, TextFilter
 from neuralviz.plots.theme import shorten
 from neuralviz.reading.dates import find_day
+from neuralviz.ui.address import is_lost, mark_lost, read_new, write
 from neuralviz.ui.choices import REMEMBERED, choose_one, needs_asking
+from neuralviz.ui.inputs import NO_VIEW, View, load_view, save_view
 from neuralviz.ui.page import plain
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.words import joined, many, search_terms
@@ -32,9 +35,10 @@ SELECTED, SELECTED_BY = "corpus-selected", "corpus-selected-by"
 SEARCH, LAST_SEARCH = "corpus-search", "corpus-asked"  # the box; the search that was made last
 SENTENCE = "corpus-sentence"  # the one placed on the maps
 LIST = "corpus-list"  # the list below the maps
-_WRITTEN = "corpus-written"  # the page's last two values of TEXT: a late click has the old one
 
 TEXT = "text"  # in the address: the number of the chosen text, from 1
+_KEPT = "corpus-selected-kept"  # session state: the last selection, and the id it is kept under
+_CONTAINING = "containing"  # begins the reason of a selection by words
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 CHOSEN_TEXT, SELECTION, NEAREST = "Text", "Selection", "Neighbours of your sentence"
 DIFFERENT, CLUSTERS = "Where the maps disagree", "Clusters"
@@ -131,30 +135,47 @@ def forget_selection() -> None:
         st.session_state.pop(key, None)
 
 
+def remember_selection(n_texts: int) -> None:
+    """Bring back the selection of an address that was just opened, and keep the shown one."""
+    linked = read_new(SELECTED)
+    if linked is not None:
+        view = load_view(linked) if linked else NO_VIEW
+        for name in (SELECTED, SELECTED_BY):
+            st.session_state.pop(name, None)
+        if view is None:
+            mark_lost(SELECTED)
+        elif view.choices:
+            select(Selection.unpack(dict(view.choices)["rows"], n_texts), view.texts[0], show=False)
+    if is_lost(SELECTED):
+        st.warning("The selection of this link is not saved here any more.")
+    chosen, reason = st.session_state.get(SELECTED), st.session_state.get(SELECTED_BY, "")
+    kept, view_id = st.session_state.get(_KEPT, (None, ""))
+    if chosen is not kept:
+        view_id = ""
+        if chosen and not reason.startswith(_CONTAINING):  # a search is in the address as it is
+            with suppress(OSError):  # no link without a folder to keep it in
+                view_id = save_view(View((reason,), choices=(("rows", chosen.pack()),)))
+        st.session_state[_KEPT] = chosen, view_id
+    write({SELECTED: view_id})
+
+
 def clear_selection() -> None:
     forget_selection()
     st.session_state[SEARCH] = ""
 
 
 def read_chosen_text(n_texts: int) -> None:
-    """Choose the text of a newly opened address, but not of one that the page wrote."""
-    linked = st.query_params.get(TEXT, "")
-    is_new = linked not in st.session_state.get(_WRITTEN, ())
-    if is_new and _NUMBER.fullmatch(linked) and int(linked) <= n_texts:
-        choose_row(int(linked) - 1, show=False)
+    """Choose the text of an address that was just opened."""
+    linked = read_new(TEXT)
+    if linked is not None:
+        st.session_state.pop(ROW, None)
+        if _NUMBER.fullmatch(linked) and int(linked) <= n_texts:
+            choose_row(int(linked) - 1, show=False)
 
 
 def write_chosen_text(view: MapView) -> None:
     """Name the chosen text in the address."""
-    row = view.chosen_row
-    value = "" if row is None else str(row + 1)
-    last = st.session_state.get(_WRITTEN, ("",))[0]
-    if value != last:
-        st.session_state[_WRITTEN] = value, last
-    if value:
-        st.query_params[TEXT] = value
-    else:
-        st.query_params.pop(TEXT, None)
+    write({TEXT: "" if view.chosen_row is None else str(view.chosen_row + 1)})
 
 
 # --- searching -----------------------------------------------------------------------------------
@@ -164,13 +185,11 @@ def show_search(view: MapView) -> MapView:
     """Widgets for search, filter and names of clusters; returns the view with the last two."""
     row = st.container(horizontal=True, vertical_alignment="bottom")
     box = row.container(width="stretch", key=f"{SEARCH}-box")
-    st.session_state.setdefault("corpus-how", WORDS)  # the tour sets it, too
     mode = choose_one(
         row.segmented_control,
         "Search mode",
         [WORDS, MEANING],
         key="corpus-how",
-        default=None,
         label_visibility="collapsed",
         persist_state="session",
     )
@@ -229,7 +248,7 @@ def _quote_query(query: str) -> str:
 
 
 def _describe_query(query: str) -> str:
-    return f"containing {_quote_query(query)}"
+    return f"{_CONTAINING} {_quote_query(query)}"
 
 
 # --- filters -------------------------------------------------------------------------------------

@@ -139,7 +139,7 @@ def show_maps(view: MapView) -> None:
             "searches cover all of them."
         )
         help_ = "Drawing all points takes longer."
-        if st.toggle(f"Draw all {n:,} points", key="corpus-all", help=help_):
+        if st.toggle(f"Draw all {n:,} points", key="corpus-all", bind="query-params", help=help_):
             drawn = np.arange(n)
     drawings = []
     for open_map, option in zip(view.maps, view.colours, strict=True):
@@ -460,13 +460,12 @@ def show_lists(view: MapView, findings: Mapping[str, Callable[[MapView], None]])
     if st.session_state.get(SENTENCE):
         lists[NEAREST] = _show_nearest
     lists |= findings
-    if st.session_state.get(LIST) not in lists:
+    if st.session_state.get(LIST, next(iter(lists))) not in lists:
         st.session_state[LIST] = next(iter(lists))
     chosen = choose_one(
         st.segmented_control,
         "List",
         list(lists),
-        default=None,
         key=LIST,
         label_visibility="collapsed",
         persist_state="session",
