@@ -21,7 +21,6 @@ from neuralviz.evaluation.similarity import (
 from neuralviz.headlines import Entry, Measured, most_and_least, rank_hits, write_values
 from neuralviz.words import many, number
 
-MOST_COLUMNS = 2  # of labels
 FEWEST_PAIRS = 6  # of four texts: rankings of fewer agree by chance
 AGREE, IN_PART = 0.8, 0.5  # Spearman's coefficient of two rankings
 
@@ -29,28 +28,28 @@ AGREE, IN_PART = 0.8, 0.5  # Spearman's coefficient of two rankings
 def describe_similar_texts(
     similarities: Sequence[Similarity], labels: Mapping[str, Sequence[str]] | None = None
 ) -> str:
-    """How well methods bring texts of a label together, else how far methods agree."""
+    """How well methods bring texts of a label together, else how far methods agree.
+
+    The first of ``labels`` counts that finished texts share.
+    """
     measured = _shorten(
         [similarity for similarity in similarities if similarity.has_vector.sum() > 1]
     )
     if not measured:
         return ""
-    sentences = []
     usable = [  # columns in which finished texts share a label, by each method
         (name, values)
         for name, values in (labels or {}).items()
         if all(usable_labels({name: np.array(values)[s.has_vector]}) for s in measured)
     ]
-    for name, values in usable[:MOST_COLUMNS]:
+    for name, values in usable[:1]:
         hits = [nearest_shares(similarity, values) for similarity in measured]
         clause, guess = f"the nearest text has the same {name} for", random_share(values)
         guesser = "a text drawn at random"
         guessing = f"{guesser} has it for {write_values([guess], is_share=True)[0]}"
         n_texts = many(len(hits[0]), "text")
         share = Measured(clause, n_texts, "of", True, guessing, guesser, guess)
-        sentences.append(rank_hits(share, [s.method for s in measured], hits).write_sentence())
-    if sentences:
-        return " ".join(sentences)
+        return rank_hits(share, [s.method for s in measured], hits).write_sentence()
     return describe_agreement(measured) if len(measured) > 1 else _describe_extremes(measured[0])
 
 
@@ -66,9 +65,14 @@ def describe_agreement(similarities: Sequence[Similarity]) -> str:
     (i, j), *further = correlated_methods(correlations) or [(0, 1)]
     first, second, correlation = similarities[i], similarities[j], float(correlations[i, j])
     n_pairs = int(np.isfinite(first.of_pairs + second.of_pairs).sum())
-    if not np.isfinite(correlation) or n_pairs < FEWEST_PAIRS:
+    if n_pairs < FEWEST_PAIRS:
         pairs = many(n_pairs, "pair")
         return f"With only {pairs}, {first.method} and {second.method} cannot be compared."
+    if not np.isfinite(correlation):
+        return (
+            f"{first.method} and {second.method} cannot be compared: by one of them, all pairs are "
+            "equally similar."
+        )
     relation = "agree" if correlation >= AGREE else "agree in part"
     if correlation < IN_PART:
         relation = "see different things"

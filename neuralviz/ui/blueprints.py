@@ -84,6 +84,8 @@ def _show_grid(text: TokenizedText, blueprints: tuple[Blueprint, ...]) -> None:
     inputs = mask_inputs(len(tokens), blueprints)
     window = _choose_window(len(tokens))
     masked = _ask_masks(text, chunk, window)
+    if masked:
+        _show_guesses(text, number - 1, masked)
     n_inputs = len(inputs.masked)
     if n_inputs > MAX_ROWS:
         st.caption(f"Showing the first {MAX_ROWS} of {n_inputs:,} masked inputs.")
@@ -103,8 +105,6 @@ def _show_grid(text: TokenizedText, blueprints: tuple[Blueprint, ...]) -> None:
                 files=(text.text, listed),
             ),
         )
-    if masked:
-        _show_guesses(text, number - 1, masked)
 
 
 def _ask_masks(text: TokenizedText, chunk: slice, window: range) -> list[int]:
@@ -145,8 +145,8 @@ def _show_guesses(text: TokenizedText, chunk: int, masked: Sequence[int]) -> Non
 
     def show_sentence(predictions: MaskedPredictions | None, _live: bool) -> None:
         if predictions is not None:
-            with slide(f"{PAGE}-guesses"):
-                st.markdown(plain(describe_guesses(text.tokens, predictions)))
+            with slide(f"{PAGE}-guesses", plain(describe_guesses(text.tokens, predictions))):
+                pass
 
     sentences = RunSentences(start="The model reads the tokens …", done="")
     show_run_panel(

@@ -77,14 +77,12 @@ def show_views(
 
     On the stage, the arrow keys lead through all of them.
     """
-    name = first = next(iter(views))
-    if len(views) > 1:
-        with st.container(key=f"views-{page}"):
-            name = choose_one(
-                st.segmented_control, "View", list(views), key=key, label_visibility="collapsed"
-            )
+    with st.container(key=f"views-{page}"):
+        name = choose_one(
+            st.segmented_control, "View", list(views), key=key, label_visibility="collapsed"
+        )
     with slide(f"{page}-view") as write_headline:
-        views.get(name, views[first])(write_headline)
+        views.get(name, next(iter(views.values())))(write_headline)
 
 
 def choose_precision(key: str, first: str) -> Precision:
@@ -227,33 +225,38 @@ def _browser() -> str:
 # --- models --------------------------------------------------------------------------------------
 
 _DEVICES = {"cuda": "the GPU"}
-OF_SIDEBAR = "Model in the sidebar"
 SUGGESTIONS = [BUNDLED, "bert-base-uncased", "distilbert-base-uncased", "roberta-base"]
 
 _AGREED = "models-to-load"  # session state: models that the user agreed to load
 
 
 def show_model_sidebar() -> None:
-    """Offer the models in the sidebar and say where the chosen one computes."""
-    is_demo = effective_settings().demo
+    """Offer the models in the sidebar."""
     with st.sidebar:
-        model_id = st.selectbox(
-            "Model",
-            [*(SUGGESTIONS[:1] if is_demo else SUGGESTIONS), *trained_names("text")],
-            key="model",
-            **REMEMBERED,  # not all pages have it
-            accept_new_options=not is_demo,
-            help=(
-                "“bundled” is the only masked language model of this demo."
-                if is_demo
-                else "“bundled” works offline. You can also enter the Hugging Face Hub ID of a "
-                "masked language model, or the path of a local folder with one. Encoders that "
-                "you trained cannot be micro-tuned."
-            ),
-        )
-        held = find_held("text", model_id or BUNDLED)
-        if held is not None and held.device.type != "cpu":
-            st.caption(f"Runs on {_DEVICES.get(held.device.type, held.device.type)}.")
+        choose_masked_model()
+
+
+def choose_masked_model() -> str:
+    """Ask for the model that is micro-tuned, and say where it computes; return its id."""
+    is_demo = effective_settings().demo
+    model_id = st.selectbox(
+        "Model",
+        [*(SUGGESTIONS[:1] if is_demo else SUGGESTIONS), *trained_names("text")],
+        key="model",
+        **REMEMBERED,  # not all pages have it
+        accept_new_options=not is_demo,
+        help=(
+            "“bundled” is the only masked language model of this demo."
+            if is_demo
+            else "“bundled” works offline. You can also enter the Hugging Face Hub ID of a "
+            "masked language model, or the path of a local folder with one. Encoders that "
+            "you trained cannot be micro-tuned."
+        ),
+    )
+    held = find_held("text", model_id or BUNDLED)
+    if held is not None and held.device.type != "cpu":
+        st.caption(f"Runs on {_DEVICES.get(held.device.type, held.device.type)}.")
+    return model_id or BUNDLED
 
 
 def trained_names(kind: ModelKind) -> list[str]:
@@ -277,23 +280,19 @@ def chosen_model_id() -> str:
 
 def choose_text_model(
     key: str = "layers-model",
-    hint: str = (
-        "SBERT-WK was designed for sentence encoders, which are trained to compare texts. The "
-        "model in the sidebar is the one used for micro-tuning."
-    ),
-    other: str = OF_SIDEBAR,  # or a model's name
+    hint: str = "SBERT-WK was designed for sentence encoders, which are trained to compare texts.",
 ) -> str:
-    """Ask for an encoder or another model, by default the sidebar's; return its id."""
+    """Ask for a model whose layers are used; return its id."""
     choice = st.selectbox(
         "Model",
-        [MINILM, other, *trained_names("text")],
+        [MINILM, BUNDLED, *trained_names("text")],
         key=key,
         bind="query-params",
         accept_new_options=not effective_settings().demo,
         persist_state="session",
         help=hint,
     )
-    return chosen_model_id() if choice == OF_SIDEBAR else choice or MINILM
+    return choice or MINILM
 
 
 def load_model_or_none(model_id: str, load: Callable[[str], M]) -> M | None:

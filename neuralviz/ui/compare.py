@@ -252,7 +252,9 @@ class Panel:
 def _show_comparison(panel: Panel, live: bool) -> None:
     if not live:
         _open_pair(panel)
-    headline = plain(describe_similar_texts(panel.complete, panel.labels))
+    chosen_first = sorted(panel.labels, key=lambda name: f"By {name}" != panel.order_name)
+    labels = {name: panel.labels[name] for name in chosen_first}
+    headline = plain(describe_similar_texts(panel.complete, labels))
     with slide("heatmaps", headline):
         if not live:
             _show_framed(panel.texts, "heatmaps")

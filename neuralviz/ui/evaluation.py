@@ -731,7 +731,7 @@ class _Shown:
         write_headline(sentences[label])
         kinds = list(worst_cases(self.results.data[0], measured).items())
         for place, (title, cases) in enumerate(kinds):
-            place_on_page = hide_on_stage(f"evaluation-worst-{place}") if place else nullcontext()
+            place_on_page = hide_on_stage(f"evaluation-other-{place}") if place else nullcontext()
             with place_on_page:  # on the stage, there is room for one
                 self._show_cases(title, cases, place, label)
 

@@ -25,7 +25,6 @@ from neuralviz.jobs import Run
 from neuralviz.jobs import ladder as jobs
 from neuralviz.jobs.ladder import ClimbLadder, LookAtLayers, ScoreTwoTexts, TwoScores
 from neuralviz.layers.settings import POOLING_NAMES, POOLINGS, PoolingName
-from neuralviz.models import BUNDLED
 from neuralviz.models.shared import ModelRef
 from neuralviz.plots import ladder as plots
 from neuralviz.plots.report import About
@@ -140,7 +139,7 @@ def choose_ladder() -> tuple[ClimbLadder | None, Run[Ladder] | None, bool]:
     with right_column:
         model_place, pooling_place = st.columns(2)
         with model_place:
-            model_id = choose_text_model(f"{KEY}-model", _MODEL_HELP, BUNDLED)
+            model_id = choose_text_model(f"{KEY}-model", _MODEL_HELP)
         if pairs is None or not may_load(model_id):
             return None, None, False
         model = ModelRef.from_id(model_id)

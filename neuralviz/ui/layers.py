@@ -53,9 +53,9 @@ from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.ui.address import remember_number, write
 from neuralviz.ui.choices import (
     REMEMBERED,
+    choose_masked_model,
     choose_one,
     choose_text_model,
-    chosen_model_id,
     load_model_or_none,
     may_load,
 )
@@ -100,11 +100,13 @@ Draw = Callable[..., object]
 
 
 def show() -> None:
+    st.session_state.setdefault("layers-view", next(iter(VIEWS)))
     view = choose_one(
         st.segmented_control,
         "View",
         list(VIEWS),
         key="layers-view",
+        default=None,
         on_change=_forget_texts,
         persist_state="session",
         label_visibility="collapsed",
@@ -686,9 +688,9 @@ MEASURES = {"per value": "Root mean square change", "norm": "Norm of the delta"}
 
 def _show_blocks() -> None:
     inputs, output = wide_columns([2, 3], BLOCKS_KEY)
-    model_id = chosen_model_id()
     run: Run[RunRecord] | None = None
     with inputs:
+        model_id = choose_masked_model()
         text = ask_text()
         choice = find_layers(model_id)
         if choice is not None:

@@ -15,7 +15,8 @@ from neuralviz.ui.page import send_before_leaving, show_stage_switch
 
 ASSETS = Path(ui.__file__).with_name("assets")
 PAGES, FIRST = app_folder() / "pages", "micro_tuning"
-OWN_MODELS = ("Training", "Frozen features", "Evaluation")  # pages that ask for models themselves
+# pages that ask for models themselves
+OWN_MODELS = ("Training", "Frozen features", "Evaluation", "Layer dynamics")
 SIDEBAR = 240  # px: leaves two maps side by side 570 each on a laptop
 
 st.set_page_config(

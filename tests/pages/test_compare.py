@@ -56,7 +56,7 @@ def test_opens_with_an_example_compared_by_three_methods() -> None:
     run = last_run(page)
     assert run.status == "done"
     assert run.task.methods == ("mean", "neural, fast, 1 epoch", "sbert-wk")
-    assert len(page.subheader) == 2
+    assert page.segmented_control(key="compare-more").options == ["Disagreements", "Words"]
     assert "the nearest text has the same topic for" in read_page(page)
     pairs = next(frame for frame in page.dataframe if "difference" in frame.value)
     ranks = [f"{method}: rank" for method in run.task.methods]
@@ -72,7 +72,7 @@ def test_opens_with_an_example_compared_by_three_methods() -> None:
     page.text_input(key="m2-neural-epochs").set_value("many").run()
     assert not page.exception
     assert "epochs” must be a whole number" in read_page(page)
-    assert page.subheader, "what was compared before stays"
+    assert "the nearest text has" in read_page(page), "what was compared before stays"
 
 
 def test_pasted_texts_wait_for_the_button_and_the_text_of_an_error_is_named(quick: AppTest) -> None:
@@ -115,7 +115,7 @@ def test_a_link_brings_texts_labels_order_and_results_back(
     assert f"Result of {datetime.now(UTC):%d %B %Y}" in read_page(other)
     assert "Press **Compare**" not in read_page(other)
 
-    assert "The first 2 of 3 pairs of texts" in read_page(other)
+    assert "The first 2 of 3 pairs." in read_page(other)
     other.selectbox(key="pairs-order").set_value("cls, lowest cosine").run()
     pairs = next(t.value for t in other.dataframe if "difference" in t.value)
     cosines = sorted(after.result[1].similarity.of_pairs)  # of all pairs
@@ -137,7 +137,7 @@ def test_identical_texts_have_no_ranks_and_a_method_that_fails_leaves_the_others
     assert run.result[2].similarity is None
     assert run.result[3].method == "cls"
     assert "the first layer must be a whole number from 0 to 6, not 40" in read_page(page)
-    assert "so few different pairs" in read_page(page)
+    assert "With only 3 pairs" in read_page(page)
 
 
 def test_a_model_that_nobody_asked_for_is_not_loaded_and_a_broken_one_is_named(

@@ -232,7 +232,7 @@ def test_a_table_of_ones_own(
     assert not page.warning
     assert list(table(page).index) == ["mean", "cls"]
     assert table(page)[column].ne("–").all()
-    assert views(page) == found
+    assert [view for view in views(page) if view != "Errors"] == found
     for view in found:
         assert of_view(page, view)
     assert headline(page)
@@ -326,7 +326,7 @@ def test_what_cannot_be_measured_is_said_beside_what_can(page: AppTest) -> None:
     assert not page.error
     assert "scores are equal" in page.warning[0].value
     assert page.warning[0].value.startswith("mean; cls")  # once for both
-    assert all(of_view(page, view) for view in views(page))
+    assert all(of_view(page, view) for view in views(page) if view != "Errors")  # a table
 
 
 def test_methods_and_options_that_make_no_sense(page: AppTest) -> None:
@@ -456,7 +456,6 @@ def test_what_was_finished_before_stop_is_kept_and_goes_on(
         lambda: (doing := run.result.doing) is not None and (doing.row, doing.done) == (1, 32)
     )
     page.run()
-    assert "Figures appear when all methods are finished" in said(page)
     assert table(page)["triplets broken"]["mean"] != "–"
     assert table(page)["triplets broken"]["cls"] == "–"
     assert not drawn(page)
@@ -490,8 +489,11 @@ def test_markup_in_texts_and_names_is_never_live(page: AppTest) -> None:
     hover = scatter["data"][0]["customdata"][0]
     assert hover.startswith("“&lt;script&gt;window.x=1&lt;/script&gt; **dog** $x$ 0”<br>")
     assert "<script" not in json.dumps(scatter)
+    click(page, "View", "Errors")
     assert page.table[0].value["text 1"].str.startswith("\\<script\\>").all()  # the first three
-    assert "\\<script\\>" in next(one.value for one in page.markdown if "furthest" in one.value)
+    assert "\\<script\\>" in next(
+        one.value for one in page.markdown if "disagree most" in one.value
+    )
     live = [one.value for one in page.markdown if one.allow_html]
     assert not any("script" in one for one in live)
     report = report_html(results(page)).replace(get_plotlyjs(), "")

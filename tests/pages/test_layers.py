@@ -29,7 +29,7 @@ def _read_before_the_page_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def open_view(**address: str) -> AppTest:
-    view = {"layers_model": "Model in the sidebar", "layers_more": "true"}
+    view = {"layers_model": "bundled", "layers_more": "true"}
     return page_at("layers", 180, **(view | address))
 
 
@@ -41,6 +41,7 @@ def test_a_text_says_which_words_win_and_why(bundled: object) -> None:
     page = open_view().run()
     assert not page.exception
     assert count_figures(page) == 4
+    assert [box.key for box in page.selectbox if box.label == "Model"] == ["layers-model"]
     assert "of this embedding comes from" in read_markdown(page)
     before = read_html(page)
     assert "river</span>" in before
@@ -161,6 +162,7 @@ def test_mistakes_get_a_sentence_and_the_run_stays(bundled: object) -> None:
     page = tune_blocks(layers_epochs="2")
     run = last_run(page, "layers-marks")
     assert run.status == "done"
+    assert [box.key for box in page.selectbox if box.label == "Model"] == ["model"]
     assert run.result.epochs_reached == 2
     assert run.result.loss[-1] < run.result.loss[0]
     assert not any("key.bias" in name for name in run.task.settings.layers)

@@ -116,7 +116,7 @@ def test_a_corpus_without_labels_is_trained_on_and_the_loss_says_what_is_learnt(
     page = opened(kept(named), tiny, **SHORT)
     assert page.pills(key="training-label").options == [plain(named)]
     page = train(opened(kept(""), tiny, **SHORT, pairs=["Crops"]))
-    assert "no labels: accuracy cannot be measured" in read_page(page)
+    assert "no labels, so accuracy cannot be measured" in read_page(page)
     assert "nats" in read_page(page)
     assert "nearest texts are new" in read_page(page)
 
@@ -136,11 +136,11 @@ def test_a_training_that_ended_suddenly_offers_what_is_saved_of_it_alone(
     monkeypatch.setattr(TrainOnCorpus, "events", cut_off)
     page = train(opened(kept(), tiny, **SHORT))
     assert last_run(page, "training").status == "failed"
-    assert "“Run again” goes on from what was saved." in read_page(page)
+    assert "“Run again” resumes." in read_page(page)
     assert "Keep the encoder" in [one.value for one in page.subheader]
     for folder in home().glob("trainings/*"):
         shutil.rmtree(folder)
-    assert "goes on" not in read_page(page.run())
+    assert "resumes" not in read_page(page.run())
     assert "The weights of this training are not saved" in read_page(page)
     assert "Keep the encoder" not in [one.value for one in page.subheader]
 

@@ -285,8 +285,8 @@ def test_whatever_a_user_gave_is_escaped_in_the_report() -> None:
     rest = as_read(report.replace(get_plotlyjs(), ""))
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in rest
     assert "&lt;script&gt;alert(1)&lt;/s… varies" in rest
-    assert "script&gt;: tau-c" in rest
-    assert "script&gt;: cosine similarities" in rest
+    assert "&gt;: tau-c" in rest
+    assert "&gt;: cosine similarities" in rest
     assert "<script>alert" not in rest
     assert "<b>" not in rest
 

@@ -198,9 +198,9 @@ def test_another_training_meanwhile_is_refused_if_it_is_the_same_or_has_the_same
 
     at_event(monkeypatch, 1, train_others)
     first = train("--json")
-    assert "under way already, in another tab or program" in refused(others[0])
+    assert "already under way in another tab or program" in refused(others[0])
     assert others[1].exit_code == 0
-    assert "The training is kept: run the command again with a free --output" in refused(first)
+    assert "The training is saved: run the command again with another --output" in refused(first)
     start, *steps, end = events_of(train("--json", name="another"))
     assert (start["step"], steps, end["step"]) == (6, [], 6)
     assert [one.name for one in trained_encoders()] == ["another", "my-encoder"]
