@@ -380,7 +380,9 @@ async function redraw(Plotly, node) {
     node.redrawn = false
   }
   if (!node.observer) listen(Plotly, node)
-  if (node.spec.windows) node.told ??= windowOf(node) ?? "all"
+  if (node.spec.windows) { // the page knows no zoom of the address
+    node.told ??= Object.keys(node.zoomed).length ? "nothing" : windowOf(node) ?? "all"
+  }
   hideCrowdedNames(node)
   // However fast the data move, half of the time is left to the rest of the page.
   await new Promise((resume) => setTimeout(resume, performance.now() - start))
