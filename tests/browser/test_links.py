@@ -77,10 +77,11 @@ def see(page: Page) -> dict[str, Any]:
 
 
 def choose(page: Page, box: str, option: str) -> None:
-    page.get_by_role("combobox", name=box).first.fill(option)
-    page.get_by_role("option", name=option).first.wait_for()
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("Enter")
+    field = page.get_by_role("combobox", name=box).first
+    field.scroll_into_view_if_needed()  # figures that come into view are drawn, and may move it
+    settled(page)
+    field.click()
+    page.get_by_role("option", name=option).first.click()
     settled(page)
 
 
