@@ -17,7 +17,7 @@ from neuralviz.micro_tuning.blanks import FilledBlank, split_at_blanks
 from neuralviz.micro_tuning.events import RUN_FORMAT, RunRecord, TextDelta, WatchedEvent
 from neuralviz.micro_tuning.settings import REVISION
 from neuralviz.micro_tuning.watching import BATCH, watch
-from neuralviz.models.shared import ModelRef, find_held, shared_model
+from neuralviz.models.shared import ModelRef, shared_model
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -43,8 +43,7 @@ class _Tune(Task[WatchedEvent, RunRecord]):
 
     def progress(self, result: RunRecord) -> Progress:
         if not result.epochs_reached:  # on a long text that takes seconds
-            is_loaded = find_held("masked", self.model.id) is not None
-            return Progress(doing=f"{'Computing epoch 1' if is_loaded else 'Loading the model'} …")
+            return Progress(doing="Working on epoch 1 …")
         doing = f"Epoch {result.epochs_reached:,} of {self.settings.epochs:,}"
         if (n := len(self.texts)) > 1:
             doing = f"{result.texts_done:,} of {many(n, 'text')}, {doing.lower()}"

@@ -235,12 +235,8 @@ def show_model_sidebar() -> None:
                 "you trained cannot be micro-tuned."
             ),
         )
-        held = find_held("text", model_id or BUNDLED)
-        device = held and held.device.type
-        st.caption(
-            f"Runs on {_DEVICES.get(device, device)}." if device
-            else "Loaded on first use."
-        )  # fmt: skip
+        if held := find_held("text", model_id or BUNDLED):
+            st.caption(f"Runs on {_DEVICES.get(held.device.type, held.device.type)}.")
 
 
 def trained_names(kind: ModelKind) -> list[str]:

@@ -741,12 +741,14 @@ def list_one_step_methods(record: RunRecord) -> list[tuple[str, dict[str, str]]]
 
 def try_deltas(record: RunRecord, model: ModelRef, key: str, text: int) -> None:
     """A sentence with blanks, filled by the run's model before and after tuning on a text."""
-    # the model is loaded when somebody asks for it; on the tour, the bundled one by itself
+    # a model is loaded when somebody asks for it; the bundled one also for the tour
     if text not in record.started_texts:
         return
     is_asked = any(st.session_state.get(name, False) for name in (PREDICT_KEY, f"{key}-predict"))
-    is_automatic = is_tour_at("Micro-tuning") and record.model_id == BUNDLED
-    is_answered = is_asked or is_automatic or find_held("masked", record.model_id) is not None
+    is_loaded = find_held("masked", record.model_id) is not None or (
+        record.model_id == BUNDLED and (key != RECORDED or is_tour_at("Micro-tuning"))
+    )
+    is_answered = is_asked or is_loaded
     with slide(f"{key}-try") if is_answered else st.container():  # an empty slide shows nothing
         st.subheader("What does it know now?", anchor=False)
         with show_on_stage("try"), st.container(horizontal=True, vertical_alignment="bottom"):

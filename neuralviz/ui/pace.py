@@ -43,7 +43,7 @@ class DrawingTracker:
         self._lock = threading.Lock()
         self._n_drawn = 0
         self._last_end = -math.inf
-        self.first_page = threading.Event()  # set once it is drawn
+        self._first = threading.Event()  # set once a page is drawn
 
     @contextmanager
     def drawing(self) -> Iterator[None]:
@@ -55,7 +55,12 @@ class DrawingTracker:
             with self._lock:
                 self._n_drawn -= 1
                 self._last_end = time.monotonic()
-            self.first_page.set()
+            self._first.set()
+
+    def wait_for_first(self, seconds: float) -> None:
+        """Wait until a first page is drawn, unless none is begun within some seconds."""
+        while not self._first.wait(seconds) and self._n_drawn:
+            pass
 
     def wait(self) -> None:
         """Wait until nothing was drawn for `CALM_SECONDS`; at the latest `LONGEST_CALM`."""

@@ -48,7 +48,7 @@ _log = logging.getLogger(__name__)
 COOKIE_DAYS = 365
 SWITCH_SECONDS = 0.0005  # a tenth of Python's own: workers' events never wait for drawing
 FIRST_PAGE_SECONDS = 4.0  # after which workers start even if nobody opens a page
-BROWSER_SECONDS = 1.5  # that a browser takes to show a page
+BROWSER_SECONDS = 1.0  # that a browser takes to show a page
 CONNECTION_SECONDS = 5  # for open pages to let go when the server ends
 
 
@@ -101,10 +101,8 @@ class Server:
 
 def _start_workers(workers: Workers) -> None:
     """Start workers after the first page, which they would delay, or when nobody opens one."""
-    if CALM.first_page.wait(FIRST_PAGE_SECONDS):
-        time.sleep(BROWSER_SECONDS)
-    else:
-        CALM.wait()
+    CALM.wait_for_first(FIRST_PAGE_SECONDS)
+    time.sleep(BROWSER_SECONDS)
     with suppress(Stopped):  # the server ends
         workers.start()
 
