@@ -7,19 +7,10 @@ import pytest
 from neuralviz.words import about_seconds, free_name, joined, number, percent, why_above_100
 
 
-@pytest.mark.parametrize(
-    ("value", "spec", "shown"),
-    [
-        (-0.5, ".2f", "−0.50"),
-        (0.5, "+.2f", "+0.50"),
-        (-0.004, ".2f", "0.00"),
-        (-0.0004, ".1%", "0.0%"),
-        (-0.0114, ".1%", "−1.1%"),
-        (-3.28, ".3f", "−3.280"),
-    ],
-)
-def test_a_number_has_a_minus_sign_and_zero_has_none(value: float, spec: str, shown: str) -> None:
-    assert number(value, spec) == shown
+def test_a_number_has_a_minus_sign_and_zero_has_none() -> None:
+    numbers = {(-0.5, ".2f"): "−0.50", (0.5, "+.2f"): "+0.50", (-0.004, ".2f"): "0.00"}
+    numbers |= {(-0.0004, ".1%"): "0.0%", (-0.0114, ".1%"): "−1.1%", (-3.28, ".3f"): "−3.280"}
+    assert {value: number(*value) for value in numbers} == numbers
 
 
 def test_shares_above_100_percent_are_explained_where_they_are_shown() -> None:
