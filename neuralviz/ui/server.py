@@ -36,6 +36,7 @@ from neuralviz.models import BUNDLED
 from neuralviz.models.shared import is_loaded
 from neuralviz.native_libraries import count_cores
 from neuralviz.paths import home
+from neuralviz.ui import NAVIGATION
 from neuralviz.ui.choices import BROWSER, load_bundled
 from neuralviz.ui.limits import begin_serving, effective_settings
 from neuralviz.ui.pace import CALM, WARMING
@@ -58,6 +59,7 @@ class Server:
     def __init__(self) -> None:
         settings = effective_settings()
         sys.setswitchinterval(SWITCH_SECONDS)
+        fix_import_path()
         n = max(1, count_cores() // 2) if settings.workers is None else settings.workers
         self._workers = Workers(n, model=BUNDLED) if n else None
         self._queue = run_queue(
@@ -97,6 +99,14 @@ class Server:
     def end(self, *, at_once: bool) -> None:
         """End all runs; running ones get their grace time unless ``at_once``."""
         self._queue.close(grace=0 if at_once else self._grace)
+
+
+def fix_import_path() -> None:
+    """Put the pages' folder last on the import path, which Streamlit then leaves alone."""
+    # Streamlit 1.67 else changes the path around each run of a script, and imports of other threads
+    # miss a folder: see findings/streamlit_import_path.sh
+    if (folder := str(NAVIGATION.parent)) not in sys.path:
+        sys.path.append(folder)
 
 
 def _start_workers(workers: Workers) -> None:
