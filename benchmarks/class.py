@@ -117,7 +117,7 @@ class Session:
             self.errors.append(f"{found.type}: {found.message}")
         if not self._pressed:
             return
-        if kind == "progress" and found.text.startswith("Step "):
+        if kind == "progress" and found.text.startswith("Epoch "):
             self._see(POINT)
         if kind == "markdown" and found.body.startswith("Done in"):
             self._see(POINT)

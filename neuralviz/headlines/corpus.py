@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from neuralviz.headlines import Measured, predict_labels, rank_hits, write_values
+from neuralviz.headlines import Measured, begin, predict_labels, rank_hits, write_values
 from neuralviz.maps.shares import wilson_interval
-from neuralviz.words import counted, joined, many, number, percent
+from neuralviz.words import joined, many, number, percent
 
 ALIKE = 0.5  # share of the neighbours in common from which two methods are said to agree
 REAL = 0.5  # share of the nearest texts that a label needs for a sentence to be near it
@@ -74,28 +74,25 @@ def describe_trend(
     trends: Sequence[tuple[str, float]],  # method, markdown, and its correlation, where decided
     ends: Sequence[tuple[str, str]],  # cluster, markdown, and its mean, first that of the highest
     n_texts: int,
-    k: int,
     extremes: tuple[str, str] = ("highest", "lowest"),
 ) -> str:
     """Whether near texts have similar numbers, and which clusters the ends are in; may be empty."""
     if not trends:
         return ""
     written = write_values([correlation for _, correlation in trends], is_share=False)
-    by_method = ", ".join(
-        f"**{value}** by **{method}**" for value, (method, _) in zip(written, trends, strict=True)
-    )
-    near = "nearest text" if k == 1 else f"mean of the {counted(k)} nearest texts"
-    sentence = (
-        f"Near texts have similar values of **{name}** (rank correlation with the "
-        f"{near}: {by_method}; {many(n_texts, 'text')})."
-    )
+    (first, _), texts = trends[0], many(n_texts, "text")
+    similar = f"near texts have similar values of **{name}**"
+    where = ""
     if ends:
         (high, most), (low, least) = ends
-        sentence += (
-            f" By {trends[0][0]}, they are {extremes[0]} in *{high}* ({most} on average) and "
-            f"{extremes[1]} in *{low}* ({least})."
-        )
-    return sentence
+        where = f"they are {extremes[0]} in *{high}* ({most} on average)"
+        where += f", {extremes[1]} in *{low}* ({least})"
+    if len(trends) == 1:
+        ending = f": {where}" if where else ""
+        return f"By **{first}**, {similar} (rank correlation **{written[0]}**, {texts}){ending}."
+    by_method = joined([f"**{v}** by **{m}**" for v, (m, _) in zip(written, trends, strict=True)])
+    ending = f" By {first}, {where}." if where else ""
+    return f"{begin(similar)}: the rank correlation is {by_method} ({texts}).{ending}"
 
 
 def describe_matches(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterator, Sequence
+import threading
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, TypeVar
 
 from neuralviz import micro_tuning
@@ -25,7 +27,7 @@ from neuralviz.micro_tuning.events import (
 from neuralviz.micro_tuning.settings import REVISION
 from neuralviz.micro_tuning.watching import BATCH, watch
 from neuralviz.models import tokenize
-from neuralviz.models.shared import ModelRef, find_held, shared_model
+from neuralviz.models.shared import ModelRef, shared_model
 from neuralviz.words import many
 
 if TYPE_CHECKING:
@@ -51,9 +53,8 @@ class _Tune(Task[WatchedEvent, RunRecord]):
 
     def progress(self, result: RunRecord) -> Progress:
         epoch = result.epochs_reached + bool(result.parts)
-        if not epoch:
-            is_loaded = find_held("masked", self.model.id) is not None
-            return Progress(doing=f"{'Computing epoch 1' if is_loaded else 'Loading the model'} …")
+        if not epoch:  # on a long text that takes seconds
+            return Progress(doing="Working on epoch 1 …")
         doing = f"Epoch {epoch:,} of {self.settings.epochs:,}"
         if (n := len(self.texts)) > 1:
             doing = f"{result.texts_done:,} of {many(n, 'text')}, {doing.lower()}"
@@ -163,18 +164,63 @@ class WalkThrough(LatestTask["Walkthrough"]):
 _walks = Lazy(kept=8, freeze=False)  # most visitors look at the examples
 
 
-# one thread, whose queue is first come, first served; Python waits for it before it ends
-_turns = ThreadPoolExecutor(1, "neuralviz-turns")
+# --- turns of runs on short texts ----------------------------------------------------------------
 
 
 def take_turns(events: Iterator[E]) -> Iterator[E]:
     """Yield the events, each computed when those that others asked for before are done."""
-    while True:
-        try:
-            turn = _turns.submit(next, events, None)
-        except RuntimeError as error:
-            raise Stopped from error  # Python ends
-        event = turn.result()
-        if event is None:
-            return
-        yield event
+    with _count_turns():
+        while True:
+            event = _take_turn(partial(next, events, None))
+            if event is None:
+                return
+            yield event
+
+
+_active = 0  # runs that take turns
+_counting = threading.Lock()
+
+
+@contextmanager
+def _count_turns() -> Iterator[None]:
+    global _active
+    with _counting:
+        _active += 1
+    try:
+        yield
+    finally:
+        with _counting:
+            _active -= 1
+
+
+def _take_turn(step: Callable[[], E]) -> E:
+    if _active == 1:
+        return step()
+    try:
+        turn = _cores().submit(step)
+    except RuntimeError as error:
+        raise Stopped from error  # Python ends
+    return turn.result()
+
+
+@cache
+def _cores() -> ThreadPoolExecutor:
+    """Threads that compute on one core each, first come, first served; Python waits for them.
+
+    Steps on short texts side by side take less time than one after the other on all cores, which
+    mostly wait for each other; the numbers are the same.
+    """
+    import torch
+
+    n = torch.get_num_threads()
+    return ThreadPoolExecutor(n, "neuralviz-turns", _use_one_core, (n,))
+
+
+def _use_one_core(n: int) -> None:
+    import torch
+
+    torch.get_num_threads()  # the first call in a thread takes over what is set for all
+    torch.set_num_threads(1)  # in this thread, and for all that begin
+    others = threading.Thread(target=torch.set_num_threads, args=(n,))
+    others.start()
+    others.join()

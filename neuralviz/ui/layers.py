@@ -100,13 +100,11 @@ Draw = Callable[..., object]
 
 
 def show() -> None:
-    st.session_state.setdefault("layers-view", next(iter(VIEWS)))
     view = choose_one(
         st.segmented_control,
         "View",
         list(VIEWS),
         key="layers-view",
-        default=None,
         on_change=_forget_texts,
         persist_state="session",
         label_visibility="collapsed",

@@ -8,7 +8,7 @@ from neuralviz import ui
 from neuralviz.paths import app_folder
 from neuralviz.ui import figures  # noqa: F401  registers its files before other threads start
 from neuralviz.ui.address import begin_visit
-from neuralviz.ui.choices import load_bundled, show_model_sidebar
+from neuralviz.ui.choices import show_model_sidebar
 from neuralviz.ui.limits import is_served
 from neuralviz.ui.pace import WARMING, import_pages_soon, open_large_map, slot
 from neuralviz.ui.page import send_before_leaving, show_stage_switch
@@ -51,6 +51,5 @@ send_before_leaving()
 if is_served():
     import_pages_soon()
     WARMING.call_soon(open_large_map)
-    WARMING.call_soon(load_bundled)
 with slot():
     page.run()

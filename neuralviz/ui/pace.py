@@ -24,6 +24,7 @@ from neuralviz.jobs import Run, run_queue
 SHARE = 0.15  # of a core, for drawing live runs; sending them takes as much again
 NEWEST_COUNTS = 0.1  # the weight of the last drawing in the mean
 LOOK_EVERY = 0.1  # seconds between two checks, at least
+WITHOUT_NEWS = 2.0  # seconds until a redraw without news: the place in the queue changes
 LOOKS = 20  # checks for news between two drawings, where the time is long
 DRAWN_AT_ONCE = 2
 SLOT_SECONDS = 10.0  # until a page is drawn without a slot
@@ -43,7 +44,7 @@ class DrawingTracker:
         self._lock = threading.Lock()
         self._n_drawn = 0
         self._last_end = -math.inf
-        self.first_page = threading.Event()  # set once it is drawn
+        self._first = threading.Event()  # set once a page is drawn
 
     @contextmanager
     def drawing(self) -> Iterator[None]:
@@ -55,7 +56,12 @@ class DrawingTracker:
             with self._lock:
                 self._n_drawn -= 1
                 self._last_end = time.monotonic()
-            self.first_page.set()
+            self._first.set()
+
+    def wait_for_first(self, seconds: float) -> None:
+        """Wait until a first page is drawn, unless none is begun within some seconds."""
+        while not self._first.wait(seconds) and self._n_drawn:
+            pass
 
     def wait(self) -> None:
         """Wait until nothing was drawn for `CALM_SECONDS`; at the latest `LONGEST_CALM`."""
@@ -128,9 +134,12 @@ def wait_for_news(run: Run[Any], n_events: int, interval: float) -> None:
     """Return when a live run needs a redraw; at once if there are few runs."""
     # until then the drawing of ``n_events`` reaches the browser: an early redraw would discard it
     seconds = run_queue().n_unfinished() * _mean_seconds / SHARE
-    due = time.monotonic() + seconds
-    while seconds > interval and time.monotonic() < due:
-        if run.is_over or run.is_stopping or (run.n_events and not n_events):  # the first news
+    if seconds <= interval:
+        return
+    began = time.monotonic()
+    while not (run.is_over or run.is_stopping or (run.n_events and not n_events)):
+        has_news = run.n_events > n_events
+        if time.monotonic() - began >= (seconds if has_news else max(seconds, WITHOUT_NEWS)):
             return
         pause(max(LOOK_EVERY, seconds / LOOKS))
 

@@ -36,6 +36,7 @@ from neuralviz.models import BUNDLED
 from neuralviz.models.shared import is_loaded
 from neuralviz.native_libraries import count_cores
 from neuralviz.paths import home
+from neuralviz.ui import NAVIGATION
 from neuralviz.ui.choices import BROWSER, load_bundled
 from neuralviz.ui.limits import begin_serving, effective_settings
 from neuralviz.ui.pace import CALM, WARMING
@@ -50,7 +51,7 @@ COOKIE_DAYS = 365
 FIRST_PAGE = "micro_tuning"  # is at the address without a name, too
 SWITCH_SECONDS = 0.0005  # a tenth of Python's own: workers' events never wait for drawing
 FIRST_PAGE_SECONDS = 4.0  # after which workers start even if nobody opens a page
-BROWSER_SECONDS = 1.5  # that a browser takes to show a page
+BROWSER_SECONDS = 1.0  # that a browser takes to show a page
 CONNECTION_SECONDS = 5  # for open pages to let go when the server ends
 
 
@@ -60,6 +61,7 @@ class Server:
     def __init__(self) -> None:
         settings = effective_settings()
         sys.setswitchinterval(SWITCH_SECONDS)
+        fix_import_path()
         n = max(1, count_cores() // 2) if settings.workers is None else settings.workers
         self._workers = Workers(n, model=BUNDLED) if n else None
         self._queue = run_queue(
@@ -101,12 +103,18 @@ class Server:
         self._queue.close(grace=0 if at_once else self._grace)
 
 
+def fix_import_path() -> None:
+    """Put the pages' folder last on the import path, which Streamlit then leaves alone."""
+    # Streamlit 1.67 else changes the path around each run of a script, and imports of other threads
+    # miss a folder: see findings/streamlit_import_path.sh
+    if (folder := str(NAVIGATION.parent)) not in sys.path:
+        sys.path.append(folder)
+
+
 def _start_workers(workers: Workers) -> None:
     """Start workers after the first page, which they would delay, or when nobody opens one."""
-    if CALM.first_page.wait(FIRST_PAGE_SECONDS):
-        time.sleep(BROWSER_SECONDS)
-    else:
-        CALM.wait()
+    CALM.wait_for_first(FIRST_PAGE_SECONDS)
+    time.sleep(BROWSER_SECONDS)
     with suppress(Stopped):  # the server ends
         workers.start()
 

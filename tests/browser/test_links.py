@@ -39,13 +39,13 @@ SEEN = """() => {
         selected: figure._fullData.map(({selectedpoints}) => list(selectedpoints)),
         seen: ['xaxis', 'yaxis'].map((axis) => {
             const {autorange, range} = figure._fullLayout[axis] ?? {}
-            return autorange ? null : range?.map(round)
+            return autorange || !location.search.includes('zoom-') ? null : range?.map(round)
         }),
     }))
     const fields = [...main.querySelectorAll('input, textarea')]
         .filter(({type}) => type !== 'file')
-        .map(({ariaLabel, name, type, checked, value}) =>
-            [ariaLabel ?? name, type === 'checkbox' || type === 'radio' ? checked : value])
+        .map(({ariaLabel, type, checked, value}) =>
+            [ariaLabel ?? type, type === 'checkbox' || type === 'radio' ? checked : value])
     const chosen = [...main.querySelectorAll('[role=radio][aria-checked=true]')]
     return {
         headlines: texts('[class*=st-key-headline-]'), warnings: texts('[data-testid=stAlert]'),
@@ -77,7 +77,10 @@ def see(page: Page) -> dict[str, Any]:
 
 
 def choose(page: Page, box: str, option: str) -> None:
-    page.get_by_role("combobox", name=box).first.click()
+    field = page.get_by_role("combobox", name=box).first
+    field.scroll_into_view_if_needed()  # figures that come into view are drawn, and may move it
+    settled(page)
+    field.click()
     page.get_by_role("option", name=option).first.click()
     settled(page)
 
@@ -89,7 +92,7 @@ def zoom(page: Page) -> None:
 
 
 def search_and_select(page: Page) -> None:
-    make = page.get_by_role("button", name="Make the maps")
+    make = page.get_by_role("button", name="Make both maps")
     make.click()
     expect(make).to_have_count(0)
     page.get_by_role("textbox", name="Search").fill("long")
@@ -105,6 +108,8 @@ def evaluate(page: Page) -> None:
 
 def type_blueprints(page: Page) -> None:
     page.get_by_role("textbox", name="Blueprints").fill("(3, 1)")
+    page.keyboard.press("Enter")
+    settled(page)
     page.get_by_role("textbox", name="Text", exact=True).fill("The ferry leaves at noon.")
     page.keyboard.press("Control+Enter")
 
@@ -130,14 +135,16 @@ def type_two_texts(page: Page) -> None:
 
 
 STATES: dict[str, Callable[[Page], None]] = {
-    "how_it_works?length=Step+by+step&step=4": lambda page: choose(page, "Masked token", "“"),
+    "how_it_works?length=Step+by+step&step=4": lambda page: choose(
+        page, "Masked token", "input 2 "
+    ),
     "blueprints": type_blueprints,
     "compare?compare-example=Word+order&m2=cls&m3=none": choose_pair,
     "corpus_map?corpus={corpus}&map-b=cls&map-a-reducer=PCA&map-b-reducer=PCA": search_and_select,
     "evaluation?evaluation-source=Saved+corpus&evaluation-corpus={corpus}": evaluate,
     "layers?layers-more=true": lambda page: choose(page, "Token", "3."),
     "training": zoom,
-    "frozen_features": type_two_texts,
+    "frozen_features?frozen-more=Two+texts": type_two_texts,
     "?epochs=2": tune_and_ask,
 }
 

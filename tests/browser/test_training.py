@@ -75,5 +75,5 @@ def test_a_training_is_watched_stopped_resumed_and_its_encoder_saved(
     page.get_by_role("button", name="Save", exact=True).click()
     page.get_by_text(f"Saved as “{name}”").wait_for(timeout=MINUTE)
     page.get_by_role("button", name="Map the corpus with it").click()
-    expect(page.get_by_role("button", name="Make the maps")).to_be_visible(timeout=MINUTE)
+    expect(page.get_by_role("button", name="Make both maps")).to_be_visible(timeout=MINUTE)
     expect(page).to_have_url(re.compile(f"map-a-mean-model={name}"))

@@ -217,7 +217,7 @@ def test_words_select_and_colours_change(example: Corpus):
 
 
 def test_a_cluster_is_renamed_for_everybody(example: Corpus):
-    address = {"corpus": example.id, "corpus-list": "Clusters", "colour-a": "clusters"}
+    address = {"corpus": example.id, "corpus-list": "Clusters", "colour-a": "Clusters"}
     page = open_page(**address)
     kept = find_saved(example, MapChoice(MEAN, ProjectionSettings())).map
     page.session_state["corpus-named"] = kept.id, 0  # as a click on its name leaves it

@@ -17,8 +17,7 @@ from neuralviz.maps.kept import KeptMap, KeptMaps, corpus_table
 from neuralviz.maps.mapping import Placer, make_map
 from neuralviz.maps.opened import OpenCorpus, OpenMap
 from neuralviz.maps.projection import Projection, ProjectionSettings, project
-from neuralviz.plots.corpus_map import CLUSTERS, PageMap, colour_points, map_page
-from neuralviz.plots.report import About
+from neuralviz.plots.corpus_map import CLUSTERS, PageMap, colour_points, draw_searchable
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.embedding import embed_corpus
@@ -74,7 +73,7 @@ def test_clusters_keep_the_names_that_people_give_them(store: CorpusStore):
     assert set(np.array(table["cluster_name"].to_pylist())[numbers == 2]) == {name}
     colours = {"Clusters": colour_points(open_map, CLUSTERS)}
     shown = PageMap("map", open_map.coordinates, colours, open_map.named_clusters)
-    page = map_page([shown], store.texts(corpus), About("c", {}))
+    page = draw_searchable([shown], store.texts(corpus))
     assert "2 Loaves & <b>rolls" not in page
     assert "2 Loaves" in page
     kept_maps.rename_cluster(corpus, renamed, 1, " ")

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
 from neuralviz.words import about_seconds, free_name, joined, number, percent, why_above_100
 
 
-@pytest.mark.parametrize(
-    ("value", "spec", "shown"),
-    [
-        (-0.5, ".2f", "−0.50"),
-        (0.5, "+.2f", "+0.50"),
-        (-0.004, ".2f", "0.00"),
-        (-0.0004, ".1%", "0.0%"),
-        (-0.0114, ".1%", "−1.1%"),
-        (-3.28, ".3f", "−3.280"),
-    ],
-)
-def test_a_number_has_a_minus_sign_and_zero_has_none(value: float, spec: str, shown: str) -> None:
-    assert number(value, spec) == shown
+def test_a_number_has_a_minus_sign_and_zero_has_none() -> None:
+    numbers = {(-0.5, ".2f"): "−0.50", (0.5, "+.2f"): "+0.50", (-0.004, ".2f"): "0.00"}
+    numbers |= {(-0.0004, ".1%"): "0.0%", (-0.0114, ".1%"): "−1.1%", (-3.28, ".3f"): "−3.280"}
+    assert {value: number(*value) for value in numbers} == numbers
 
 
 def test_shares_above_100_percent_are_explained_where_they_are_shown() -> None:
@@ -41,24 +30,15 @@ def test_times_are_said_as_one_would() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("share", "said"),
-    [(1.0, "100%"), (0.9999, "99.9%"), (0.998, "99.8%"), (0.994, "99%"), (0.5, "50%"),
-     (0.002, "0.2%"), (0.00001, "less than 0.1%"), (0.0, "0%")],
-)  # fmt: skip
-def test_only_all_is_a_hundred_percent(share: float, said: str) -> None:
-    assert percent(share) == said
+def test_only_all_is_a_hundred_percent() -> None:
+    shares = {1.0: "100%", 0.9999: "99.9%", 0.998: "99.8%", 0.994: "99%", 0.5: "50%"}
+    shares |= {0.002: "0.2%", 0.00001: "less than 0.1%", 0.0: "0%"}
+    assert {share: percent(share) for share in shares} == shares
 
 
-@pytest.mark.parametrize(
-    ("name", "taken", "options", "free"),
-    [
-        ("x", ["y"], {}, "x"),
-        ("x", ["x", "x (2)"], {}, "x (3)"),
-        ("x", ["x"], {"mark": "label"}, "x (label)"),
-        ("X", ["x"], {}, "X"),
-        ("x", ["x", "x (label)"], {"mark": "label"}, "x (label 2)"),
-    ],
-)
-def test_a_name_that_is_taken_gets_a_word_or_a_number(name, taken, options, free) -> None:
-    assert free_name(name, taken, **options) == free
+def test_a_name_that_is_taken_gets_a_word_or_a_number() -> None:
+    assert free_name("x", ["y"]) == "x"
+    assert free_name("x", ["x", "x (2)"]) == "x (3)"
+    assert free_name("X", ["x"]) == "X"
+    assert free_name("x", ["x"], mark="label") == "x (label)"
+    assert free_name("x", ["x", "x (label)"], mark="label") == "x (label 2)"

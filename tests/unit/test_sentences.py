@@ -205,12 +205,12 @@ def corpora() -> Iterator[tuple[str, str]]:
     alike = ["A cat.", "A cat."]
     yield "the same text", corpus.describe_landing("A dog.", methods[:2], few, "topic", alike)
     ends = [("crash window", "4.8"), ("thanks", "1.2")]
-    yield "numbers", corpus.describe_trend("rating", [("mean", 0.62)], ends, 300, 10)
+    yield "numbers", corpus.describe_trend("rating", [("mean", 0.62)], ends, 300)
     both = [("mean", 0.62), ("cls", 0.4)]
     days = [("price", "2025-08-01"), ("thanks", "2025-02-11")]
-    yield "dates", corpus.describe_trend("opened", both, days, 300, 10, ("latest", "earliest"))
-    yield "numbers without clusters", corpus.describe_trend("rating", both[:1], [], 300, 1)
-    yield "numbers not decided", corpus.describe_trend("rating", [], ends, 300, 10)
+    yield "dates", corpus.describe_trend("opened", both, days, 300, ("latest", "earliest"))
+    yield "numbers without clusters", corpus.describe_trend("rating", both[:1], [], 300)
+    yield "numbers not decided", corpus.describe_trend("rating", [], ends, 300)
     of = [("rain", 11, 14), ("bread", 2, 150)]
     yield "words found", corpus.describe_matches("“ice” and “snow”", 14, 300, of)
     yield "words of one cluster", corpus.describe_matches("“ice”", 5, 300, [("rain", 5, 14)])

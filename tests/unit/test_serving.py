@@ -6,6 +6,7 @@ import errno
 import json
 import logging
 import os
+import sys
 import tempfile
 import threading
 from collections.abc import Generator, Iterator
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from streamlit.runtime.scriptrunner.exec_code import modified_sys_path
 
 from neuralviz.errors import (
     ModelError,
@@ -35,7 +37,7 @@ from neuralviz.server_settings import DEMO_LIMITS, OPEN_LIMITS, ServerSettings, 
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.database import Database
 from neuralviz.training.record import hold_training
-from neuralviz.ui import server
+from neuralviz.ui import NAVIGATION, server
 from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.server import Metrics
 from tests.support.tasks import submit
@@ -135,6 +137,14 @@ def test_memory_is_that_of_the_container_where_it_has_less(tmp_path: Path) -> No
     assert spare_memory(tmp_path) == 4000
     (tmp_path / "memory.current").write_text("6000\n")
     assert spare_memory(tmp_path) == 0
+
+
+def test_a_page_that_is_drawn_leaves_the_import_path_alone(monkeypatch) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    server.fix_import_path()
+    before = list(sys.path)
+    with modified_sys_path(str(NAVIGATION)):  # as Streamlit runs a script
+        assert sys.path == before
 
 
 def test_metrics_count_runs_by_task_and_end(queue: RunQueue) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,27 +26,27 @@ from tests.support.tasks import WaitForStop, submit
 EPOCHS = 3
 
 
-def test_runs_take_turns_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Steps are computed one at a time, in the order in which they were asked for."""
-    asked: list[Iterator[int]] = []
-    order: list[Iterator[int]] = []
-    lock, turns = threading.Lock(), micro_tuning._turns
+def test_runs_beside_each_other_take_turns_on_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Callable[[], Any]] = []
+    both = threading.Barrier(2)
 
-    def submit(take: Callable[..., Any], events: Iterator[int], end: None) -> Future[Any]:
-        def take_and_note() -> int | None:
-            order.append(events)
-            return take(events, end)
+    def count_when_both_are_there() -> Iterator[int]:
+        both.wait(10)
+        yield from range(20)
 
-        with lock:
-            asked.append(events)
-            return turns.submit(take_and_note)
+    with ThreadPoolExecutor(1) as core, ThreadPoolExecutor(2) as pool:
+        submit = lambda step: (asked.append(step), core.submit(step))[1]  # noqa: E731
+        monkeypatch.setattr(micro_tuning, "_cores", lambda: SimpleNamespace(submit=submit))
+        runs = [pool.submit(list, take_turns(count_when_both_are_there())) for _ in range(2)]
+        assert [run.result() for run in runs] == [list(range(20))] * 2
+    assert 20 < len(asked) < 42
 
-    monkeypatch.setattr(micro_tuning, "_turns", SimpleNamespace(submit=submit))
-    with ThreadPoolExecutor(2) as pool:
-        runs = [pool.submit(list, take_turns(iter(range(20)))) for _ in range(2)]
-    assert [run.result() for run in runs] == [list(range(20))] * 2
-    assert order == asked
-    assert len(order) == 42  # the end is asked for, too
+
+def test_every_turn_has_one_core_and_other_work_has_all() -> None:
+    torch.set_num_threads(2)  # the fixture sets it back
+    with micro_tuning._cores.__wrapped__() as cores, ThreadPoolExecutor(1) as other:
+        n_threads = [pool.submit(torch.get_num_threads).result() for pool in (cores, other)]
+    assert n_threads == [1, 2]
 
 
 def test_runs_that_arrive_together_end_each_in_its_own_way(tiny, bert_folder):

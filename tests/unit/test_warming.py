@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -113,3 +114,15 @@ def test_a_run_that_comes_sooner_starts_a_worker(monkeypatch: pytest.MonkeyPatch
     assert (run.status, [run.result]) == ("done", workers.processes())
     queue.close()
     assert workers.n_started == 1
+
+
+def test_a_live_run_of_many_is_redrawn_for_news_and_seldom_without(monkeypatch) -> None:
+    monkeypatch.setattr(pace, "_mean_seconds", 0.2 * pace.SHARE / 20)
+    monkeypatch.setattr(pace, "WITHOUT_NEWS", 0.6)
+    monkeypatch.setattr(pace, "pause", time.sleep)
+    monkeypatch.setattr(pace, "run_queue", lambda: SimpleNamespace(n_unfinished=lambda: 20))
+    run = SimpleNamespace(is_over=False, is_stopping=False, n_events=3)
+    for n_drawn, at_least in ((0, 0.0), (2, 0.2), (3, 0.6)):
+        start = time.monotonic()
+        pace.wait_for_news(run, n_drawn, 0.1)
+        assert at_least <= time.monotonic() - start < at_least + 0.3

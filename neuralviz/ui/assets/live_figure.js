@@ -28,14 +28,16 @@ function loadPlotly(path) {
 
 // Made once a figure: with another configuration, Plotly.react would begin from nothing.
 function configuration(node) {
-  // A figure that begins with a window has the whole at hand, not that window.
-  const whole = node.spec.windows ? "resetScale2d" : "autoScale2d"
+  const unwanted = ["toImage", "resetCameraLastSave3d", "hoverClosest3d"]
+  // A map begins with the middle of its points: one button shows all of them, another goes back.
+  if (!node.spec.windows) unwanted.push("autoScale2d")
   return {
+    ...(node.spec.windows ? { doubleClick: "autosize" } : {}),
     displaylogo: false,
     showSendToCloud: false, // what is drawn stays on this machine
     // Without a selection there are no tools: drag to zoom, double-click to zoom back.
     displayModeBar: Boolean(node.spec.selects),
-    modeBarButtonsToRemove: ["toImage", "resetCameraLastSave3d", "hoverClosest3d", whole],
+    modeBarButtonsToRemove: unwanted,
   }
 }
 
@@ -135,6 +137,14 @@ function layoutFor(node) {
     layout[name] = { ...layout[name], ...seen }
   }
   if (node.returns) layout.uirevision = `${layout.uirevision} ${node.returns}`
+  const view = `${node.revision} ${node.returns ?? ""}`
+  if (node.spec.windows && node.viewed === view) { // what a person has zoomed to stays
+    for (const name of ["xaxis", "yaxis"]) {
+      const { range, autorange } = node.layout[name]
+      layout[name] = { ...layout[name], range, autorange }
+    }
+  }
+  node.viewed = view
   // A changed figure says itself what is selected: no lasso drawn on the last one stays.
   layout.selectionrevision = node.spec.digest
   if (window.matchMedia("(pointer: coarse)").matches && !layout.scene) {
@@ -370,7 +380,9 @@ async function redraw(Plotly, node) {
     node.redrawn = false
   }
   if (!node.observer) listen(Plotly, node)
-  if (node.spec.windows) node.told ??= windowOf(node) ?? "all"
+  if (node.spec.windows) { // the page knows no zoom of the address
+    node.told ??= Object.keys(node.zoomed).length ? "nothing" : windowOf(node) ?? "all"
+  }
   hideCrowdedNames(node)
   // However fast the data move, half of the time is left to the rest of the page.
   await new Promise((resume) => setTimeout(resume, performance.now() - start))

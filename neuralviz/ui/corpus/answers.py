@@ -9,7 +9,7 @@ import streamlit as st
 
 from neuralviz.headlines import corpus as headlines
 from neuralviz.maps.clusters import SMALLEST_CLUSTER, UNNAMED
-from neuralviz.maps.neighbours import K, suggest_k
+from neuralviz.maps.neighbours import suggest_k
 from neuralviz.maps.opened import OpenMap
 from neuralviz.maps.trends import mean_by_cluster
 from neuralviz.plots.corpus_map import CLUSTERS, PointColour
@@ -133,10 +133,8 @@ def _describe_numbers(view: MapView) -> str:
     ]
     ends = _find_ends(view.maps[0], numbers, colour) if trends[0] and trends[0].is_decided else []
     n_texts = max((trend.n_texts for trend in trends if trend is not None), default=0)
-    samples = find_samples(methods) or ()
-    k = min([K, *(sample.near.k for sample in samples)])
     extremes = ("latest", "earliest") if colour.is_date else ("highest", "lowest")
-    return headlines.describe_trend(_quote(colour.name), decided, ends, n_texts, k, extremes)
+    return headlines.describe_trend(_quote(colour.name), decided, ends, n_texts, extremes)
 
 
 def _find_ends(

@@ -152,7 +152,8 @@ def remember_selection(n_texts: int) -> None:
     kept, view_id = st.session_state.get(_KEPT, (None, ""))
     if chosen is not kept:
         view_id = ""
-        if chosen and not reason.startswith(_CONTAINING):  # a search is in the address as it is
+        # a search is in the address as it is
+        if chosen is not None and not reason.startswith(_CONTAINING):
             with suppress(OSError):  # no link without a folder to keep it in
                 view_id = save_view(View((reason,), choices=(("rows", chosen.pack()),)))
         st.session_state[_KEPT] = chosen, view_id

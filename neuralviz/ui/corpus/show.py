@@ -55,7 +55,8 @@ from neuralviz.words import many, percent
 
 MOST_SENT = 5_000  # texts of a corpus; the points of a larger one reach the browser without texts
 HEIGHTS = {1: 560, 2: 500}  # px, by how many maps there are
-NAMED = "corpus-named"  # session state: the map and the cluster that may be renamed
+# session state: the map and the cluster that may be renamed; the place whose name was clicked
+NAMED, RENAMED = "corpus-named", "corpus-renamed"
 WINDOWS = "corpus-windows"  # session state: the visible part, by the id of the map
 MOST_BESIDE = 2000  # selected texts; a larger selection is drawn only within the sample
 AROUND = 0.5  # of a window, beyond each side: density that is drawn before the window moves
@@ -235,7 +236,7 @@ def _show_map(view: MapView, open_map: OpenMap, drawing: _Drawing, place: int) -
     def choose(click: dict[str, Any]) -> None:
         if "name" in click:
             choose_cluster(open_map, int(click["name"]))
-            st.session_state[LIST] = CLUSTERS
+            st.session_state[RENAMED] = place
         elif click["customdata"] is not None:
             choose_row(click["customdata"])
 
@@ -260,6 +261,10 @@ def _show_map(view: MapView, open_map: OpenMap, drawing: _Drawing, place: int) -
         for ending, kind in ((".parquet", "Parquet"), (".csv", "CSV"))
     }
     window = None if open_map.home is None else partial(_look_at, open_map)
+    if st.session_state.get(RENAMED) == place:
+        del st.session_state[RENAMED]
+        if may_change(kept):
+            st.dialog("Rename the cluster")(_rename_cluster)(open_map, is_asked=True)
     handlers = Handlers(choose, select_rows, hover_row if n > MOST_SENT else None, window=window)
     if open_map.is_drawn_by_parts:
         handlers = replace(handlers, hover=hover_row, select=None, areas=select_areas)
@@ -282,10 +287,8 @@ def _show_map(view: MapView, open_map: OpenMap, drawing: _Drawing, place: int) -
         st.caption(_describe_points(n, drawing))
     elif open_map.n_outside:
         verb = "lies" if open_map.n_outside == 1 else "lie"
-        outside = (
-            f"{many(open_map.n_outside, 'text')} {verb} outside: double-click the map for all."
-        )
-        st.caption(outside)
+        outside = f"{many(open_map.n_outside, 'text')} {verb} outside"
+        st.caption(f"{outside}; *Autoscale*, above the map, shows all.")
     for note in open_map.kept.notes:
         st.caption(plain(note))
 
@@ -560,10 +563,8 @@ def _show_clusters(view: MapView) -> None:
 
 def _list_clusters(open_map: OpenMap, key: str) -> None:
     """A table of a map's clusters; ticking a row selects the texts."""
-    sizes, n_texts = open_map.cluster_sizes, open_map.corpus.n_texts
-    n_none = n_texts - int(sizes.sum())
-    note = f"; {many(n_none, 'text')} in no cluster" if n_none else ""
-    st.caption(plain(f"{open_map.label}: {many(len(sizes), 'cluster')}{note}."))
+    sizes = open_map.cluster_sizes
+    st.caption(plain(open_map.label))
 
     names = list(open_map.kept.cluster_names)
     words = [", ".join(words) for words in open_map.kept.cluster_words]
@@ -573,9 +574,8 @@ def _list_clusters(open_map: OpenMap, key: str) -> None:
         partial(choose_cluster, open_map),
         {"words": st.column_config.TextColumn(width="large")},
     )
-    chosen_map, cluster = st.session_state.get(NAMED, ("", 0))
-    if chosen_map == open_map.kept.id and may_change(open_map.corpus.corpus):
-        _rename_cluster(open_map, cluster)
+    if may_change(open_map.corpus.corpus):
+        _rename_cluster(open_map)
 
 
 def choose_cluster(open_map: OpenMap, cluster: int) -> None:
@@ -585,14 +585,17 @@ def choose_cluster(open_map: OpenMap, cluster: int) -> None:
     select(chosen, f"in cluster {open_map.kept.cluster_names[cluster]}", show=False)
 
 
-def _rename_cluster(open_map: OpenMap, cluster: int) -> None:
-    """Ask for another name of a cluster, which is saved with the map."""
+def _rename_cluster(open_map: OpenMap, *, is_asked: bool = False) -> None:
+    """Ask for another name of the chosen cluster of a map, which is saved with the map."""
+    chosen_map, cluster = st.session_state.get(NAMED, ("", 0))
+    if chosen_map != open_map.kept.id:
+        return
     name = open_map.kept.cluster_names[cluster]
     typed = st.text_input(
         f"Name of cluster {cluster + 1}",
         name,
         max_chars=LONGEST_NAME,
-        key=f"corpus-rename-{open_map.kept.id}-{cluster}-{name}",
+        key=f"corpus-rename{is_asked * '-now'}-{open_map.kept.id}-{cluster}-{name}",
         help="Press Enter to rename the cluster on all maps and downloads. An empty name restores "
         "its words.",
     )
