@@ -158,6 +158,42 @@ def test_a_lasso_selects_on_both_maps(
     assert traces(page, NEURAL, "d.selectedpoints ?? []") == []
 
 
+NAMED = "f => f._fullLayout.annotations.filter(a => a.name).map(a => a.text)"
+RANGES = "f => [...f._fullLayout.xaxis.range, ...f._fullLayout.yaxis.range]"
+
+
+def check_zoom_and_names(page: Page) -> None:
+    """A zoom stays while other names appear, a button goes back, a click renames a cluster."""
+    figure = page.locator(MEAN)
+    home, names = figure.evaluate(RANGES), figure.evaluate(NAMED)
+    figure.hover()
+    page.locator(f'{MEAN} [data-title="Zoom in"]').click()
+    page.wait_for_function(f"({NAMED})(document.querySelector(`{MEAN}`)).length < {len(names)}")
+    settled(page)
+    left, right, *_ = figure.evaluate(RANGES)
+    assert right - left == pytest.approx((home[1] - home[0]) / 2, rel=0.01)
+    figure.hover()
+    page.locator(f'{MEAN} [data-title="Reset axes"]').click()
+    page.wait_for_function(f"({NAMED})(document.querySelector(`{MEAN}`)).length === {len(names)}")
+    settled(page)
+    assert figure.evaluate(RANGES) == pytest.approx(home, rel=0.05)
+    figure.locator(".annotation-text-g").first.click(force=True)
+    box = page.get_by_role("dialog").get_by_role("textbox")
+    name = box.input_value()
+    box.fill("Rails <b>&")
+    box.press("Enter")
+    renamed = "Rails &lt;b&gt;&amp;"
+    page.wait_for_function(
+        f"({NAMED})(document.querySelector(`{MEAN}`)).join().includes('{renamed}')"
+    )
+    settled(page)
+    figure.locator(".annotation-text-g").first.click(force=True)
+    box.fill("")  # other tests share the map
+    box.press("Enter")
+    page.wait_for_function(f"({NAMED})(document.querySelector(`{MEAN}`)).join().includes('{name}')")
+    settled(page)
+
+
 @pytest.mark.slow
 def test_a_text_is_read_and_a_sentence_is_placed(page: Page, address: str) -> None:
     opened(page, address, "?map-b=none")
@@ -167,6 +203,7 @@ def test_a_text_is_read_and_a_sentence_is_placed(page: Page, address: str) -> No
         expect(page.get_by_text(table["text"][row], exact=True).first).to_be_visible()
         expect(page.get_by_text(f"ID {table['id'][row]}")).to_be_visible()
     expect(page.get_by_text("Neighbours by mean")).to_be_visible()
+    check_zoom_and_names(page)
     page.get_by_role("radio", name="By meaning").click()
     settled(page)
     search(page, "Tonight the moons of Jupiter can be seen. <b>5 %")

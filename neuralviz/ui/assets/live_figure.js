@@ -138,7 +138,7 @@ function layoutFor(node) {
   }
   if (node.returns) layout.uirevision = `${layout.uirevision} ${node.returns}`
   const view = `${node.revision} ${node.returns ?? ""}`
-  if (node.spec.windows && node.viewed === view) { // what a person has zoomed to stays
+  if (node.isZoomed && node.viewed === view) { // what a person has zoomed to stays
     for (const name of ["xaxis", "yaxis"]) {
       const { range, autorange } = node.layout[name]
       layout[name] = { ...layout[name], range, autorange }
@@ -198,6 +198,7 @@ function draw(Plotly, node) {
     node.revision = node.spec.layout.uirevision
     node.begins = node.spec.window
     node.told = undefined
+    node.isZoomed = false
     readZoom(node)
   }
   node.config ??= configuration(node)
@@ -294,8 +295,10 @@ function listen(Plotly, node) {
   window.addEventListener("popstate", node.onReturn)
   node.on("plotly_relayout", (change) => {
     if (node.redrawn) return // a person's doing alone
-    if (Object.keys(change).some((name) => /range|camera/.test(name))) keepZoom(node)
+    const isZoom = Object.keys(change).some((name) => /range|camera/.test(name))
+    if (isZoom) keepZoom(node)
     if (!node.spec.windows) return
+    node.isZoomed ||= isZoom
     clearTimeout(node.zooming)
     node.zooming = setTimeout(tellWindow, ZOOMS_AFTER, node)
   })
