@@ -52,9 +52,9 @@ class _Registry:
         self.n_runs += 1
 
     def list_entries(self, seen: Sequence[str] | None) -> dict[str, Entry]:
-        """Those on the page, in its order; without a browser, those of the last run."""
+        """Those on the page, in its order; until a browser says which, all that are known."""
         if seen is None:
-            return {key: entry for key, (n, entry) in self.shown.items() if n == self.n_runs}
+            return {key: entry for key, (_, entry) in self.shown.items()}
         order = {name: position for position, name in reversed(list(enumerate(seen)))}
         places = {key: class_name(entry.place or key) for key, (_, entry) in self.shown.items()}
         keys = sorted(places, key=lambda key: order.get(places[key], -1))
