@@ -114,16 +114,16 @@ def describe_text(words: Sequence[FollowedWord], weights: TokenWeights) -> str:
     )
 
 
-def describe_map(cosines: np.ndarray, subject: str) -> str:
-    """Which layer changes a word most, and which least, from its [layer, layer] cosines."""
+def describe_map(cosines: np.ndarray, subject: str, value: str) -> str:
+    """Which layer changes a word, or words, most and least, from [layer, layer] cosines."""
     steps = np.diagonal(cosines, 1)
     if len(steps) == 0:
         return ""
     if steps.max() - steps.min() < CLEARLY:
-        return f"All layers change {subject} about equally (cosines: {write_range(steps)})."
+        return f"All layers change {subject} about equally ({value}s: {write_range(steps)})."
     high, low = (number(float(step), ".2f") for step in (steps.max(), steps.min()))
     return (
-        f"Layer {steps.argmin() + 1} changes {subject} most (cosine of the vectors before and "
+        f"Layer {steps.argmin() + 1} changes {subject} most ({value} of the vectors before and "
         f"after it: {low}), layer {steps.argmax() + 1} least ({high})."
     )
 

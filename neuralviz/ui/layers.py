@@ -88,16 +88,16 @@ Draw = Callable[..., object]
 
 
 def show() -> None:
-    view = choose_one(
+    tab = choose_one(
         st.segmented_control,
         "View",
-        list(VIEWS),
+        list(TABS),
         key="layers-view",
-        on_change=lambda: st.query_params.pop("view", None),  # each view has its own texts
+        on_change=lambda: st.query_params.pop("view", None),  # each tab has its own texts
         persist_state="session",
         label_visibility="collapsed",
     )
-    VIEWS[view]()
+    TABS[tab]()
 
 
 # --- a text: how its tokens change from layer to layer, and SBERT-WK's weights --------------------
@@ -300,10 +300,11 @@ def _show_maps(states: TokenStates, draw: Draw) -> None:
         help="The mean includes the text's tokens and [CLS], as in SBERT-WK.",
     )
     if token == MEAN:
-        cosines, source, subject = mean_map(states), "token mean", "the average word"
+        cosines, source, subject, value = mean_map(states), "token mean", "words", "mean cosine"
     else:
         cosines = cosine_maps(states.vectors[:, token : token + 1])[0]
         source = subject = f"“{shorten(states.tokens[token], 20)}”"
+        value = "cosine"
     layers, diagonals = range(len(cosines)), offset_diagonals(cosines)
     table = pd.DataFrame(
         [
@@ -313,7 +314,7 @@ def _show_maps(states: TokenStates, draw: Draw) -> None:
         ],
         columns=["offset", "layer", "other layer", "cosine"],
     )
-    with slide(f"{TEXT_KEY}-maps", plain(headlines.describe_map(cosines, subject))):
+    with slide(f"{TEXT_KEY}-maps", plain(headlines.describe_map(cosines, subject, value))):
         map_column, diagonals_column = wide_columns(2, f"{TEXT_KEY}-maps")
         with map_column:
             draw(
@@ -794,7 +795,7 @@ def list_changes(layers: Sequence[Layer], norms: np.ndarray) -> pd.DataFrame:
     return table.assign(norm=norm, root_mean_square=norm / np.sqrt(table["values"]))
 
 
-VIEWS = {
+TABS = {
     "A text": _show_text,
     "A corpus": _show_corpus,
     "Scored pairs": _show_pairs,
