@@ -114,16 +114,16 @@ def describe_text(words: Sequence[FollowedWord], weights: TokenWeights) -> str:
     )
 
 
-def describe_map(cosines: np.ndarray, subject: str) -> str:
-    """Which layer turns a word most, and which least, from its [layer, layer] cosines."""
+def describe_map(cosines: np.ndarray, subject: str, value: str) -> str:
+    """Which layer turns a word, or words, most and least, from [layer, layer] cosines."""
     turns = 1 - np.diagonal(cosines, 1)
     if len(turns) == 0:
         return ""
     if turns.max() - turns.min() < CLEARLY:
-        return f"All layers turn {subject} about equally (1 − cosine: {write_range(turns)})."
+        return f"All layers turn {subject} about equally ({value}: {write_range(turns)})."
     high, low = (number(float(turn), ".2f") for turn in (turns.max(), turns.min()))
     return (
-        f"Layer {turns.argmax() + 1} turns {subject} most (1 − cosine: {high}), layer "
+        f"Layer {turns.argmax() + 1} turns {subject} most ({value}: {high}), layer "
         f"{turns.argmin() + 1} least ({low})."
     )
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from neuralviz.models.language_model import Layer
 
 MAX_SHARED = 2000  # characters of a run that takes turns; the steps of longer ones last
+MAX_AT_ONCE = 8  # steps of runs that take turns; each has its own activations
 E = TypeVar("E")
 
 
@@ -168,8 +169,12 @@ _walks = Lazy(kept=8, freeze=False)  # most visitors look at the examples
 
 
 def take_turns(events: Iterator[E]) -> Iterator[E]:
-    """Yield the events, each computed when those that others asked for before are done."""
-    with _count_turns():
+    """Yield the events; beside other runs, each is computed on one core, first come, first served.
+
+    Steps on short texts side by side take less time than one after the other on all cores, which
+    mostly wait for each other.
+    """
+    with _count_run():
         while True:
             event = _take_turn(partial(next, events, None))
             if event is None:
@@ -177,27 +182,29 @@ def take_turns(events: Iterator[E]) -> Iterator[E]:
             yield event
 
 
-_active = 0  # runs that take turns
-_counting = threading.Lock()
+_n_active = 0  # runs that take turns
+_lock = threading.Lock()
 
 
 @contextmanager
-def _count_turns() -> Iterator[None]:
-    global _active
-    with _counting:
-        _active += 1
+def _count_run() -> Iterator[None]:
+    global _n_active
+    with _lock:
+        _n_active += 1
     try:
         yield
     finally:
-        with _counting:
-            _active -= 1
+        with _lock:
+            _n_active -= 1
 
 
 def _take_turn(step: Callable[[], E]) -> E:
-    if _active == 1:
+    if _n_active == 1:
         return step()
+    with _lock:
+        cores = _cores()
     try:
-        turn = _cores().submit(step)
+        turn = cores.submit(step)
     except RuntimeError as error:
         raise Stopped from error  # Python ends
     return turn.result()
@@ -205,22 +212,19 @@ def _take_turn(step: Callable[[], E]) -> E:
 
 @cache
 def _cores() -> ThreadPoolExecutor:
-    """Threads that compute on one core each, first come, first served; Python waits for them.
-
-    Steps on short texts side by side take less time than one after the other on all cores, which
-    mostly wait for each other; the numbers are the same.
-    """
+    """Threads that compute on one core each; Python waits for them before it ends."""
     import torch
 
-    n = torch.get_num_threads()
-    return ThreadPoolExecutor(n, "neuralviz-turns", _use_one_core, (n,))
+    def use_one_core() -> None:
+        torch.get_num_threads()  # the first call in a thread takes over what is set for all
+        torch.set_num_threads(1)  # in this thread, and for all that begin
+        started.wait()
 
-
-def _use_one_core(n: int) -> None:
-    import torch
-
-    torch.get_num_threads()  # the first call in a thread takes over what is set for all
-    torch.set_num_threads(1)  # in this thread, and for all that begin
-    others = threading.Thread(target=torch.set_num_threads, args=(n,))
-    others.start()
-    others.join()
+    n_threads = torch.get_num_threads()
+    n_cores = min(n_threads, MAX_AT_ONCE)
+    started = threading.Barrier(n_cores)  # so that each thread sets its own number
+    cores = ThreadPoolExecutor(n_cores, "neuralviz-turns")
+    for start in [cores.submit(use_one_core) for _ in range(n_cores)]:
+        start.result()
+    torch.set_num_threads(n_threads)  # for all others that begin
+    return cores

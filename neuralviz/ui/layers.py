@@ -100,45 +100,45 @@ Draw = Callable[..., object]
 
 
 def show() -> None:
-    view = choose_one(
+    tab = choose_one(
         st.segmented_control,
         "View",
-        list(VIEWS),
+        list(TABS),
         key="layers-view",
         on_change=_forget_texts,
         persist_state="session",
         label_visibility="collapsed",
     )
     if not is_tour_at("Layer dynamics"):
-        _lead_through_views(view)
-    VIEWS[view]()
+        _lead_through_tabs(tab)
+    TABS[tab]()
 
 
-def _lead_through_views(view: str) -> None:
-    """Buttons that the stage presses at the ends of a view."""
-    views = list(VIEWS)
-    place = views.index(view)
-    key = stage_step(place + 1, len(views))
+def _lead_through_tabs(tab: str) -> None:
+    """Buttons that the stage presses at the ends of a tab."""
+    tabs = list(TABS)
+    place = tabs.index(tab)
+    key = stage_step(place + 1, len(tabs))
     with show_only_on_stage("views"), st.container(key=key, horizontal=True):
         for label, moved in (("Back", -1), ("Next", 1)):
-            other = views[(place + moved) % len(views)]
-            is_last = not 0 <= place + moved < len(views)
+            other = tabs[(place + moved) % len(tabs)]
+            is_last = not 0 <= place + moved < len(tabs)
             st.button(
                 label,
                 key=f"stage-{label.lower()}",
-                on_click=_open_view,
+                on_click=_open_tab,
                 args=(other,),
                 disabled=is_last,
             )
 
 
-def _open_view(view: str) -> None:
-    st.session_state["layers-view"] = view
+def _open_tab(tab: str) -> None:
+    st.session_state["layers-view"] = tab
     _forget_texts()
 
 
 def _forget_texts() -> None:
-    """Take the last view's texts out of the address: each view has its own."""
+    """Take the last tab's texts out of the address: each tab has its own."""
     write({VIEW: ""})
 
 
@@ -342,10 +342,16 @@ def _show_maps(states: TokenStates, draw: Draw) -> None:
         help="The mean includes the text's tokens and [CLS], as in SBERT-WK.",
     )
     if token == MEAN:
-        cosines, source, subject = mean_map(states), "token mean", "the average word"
+        cosines, source, subject, value = (
+            mean_map(states),
+            "token mean",
+            "words",
+            "mean of 1 − cosine",
+        )
     else:
         cosines = cosine_maps(states.vectors[:, token : token + 1])[0]
         source = subject = f"“{shorten(states.tokens[token], 20)}”"
+        value = "1 − cosine"
     layers, diagonals = range(len(cosines)), offset_diagonals(cosines)
     table = pd.DataFrame(
         [
@@ -355,7 +361,7 @@ def _show_maps(states: TokenStates, draw: Draw) -> None:
         ],
         columns=["offset", "layer", "other layer", "cosine"],
     )
-    with slide(f"{TEXT_KEY}-maps", plain(headlines.describe_map(cosines, subject))):
+    with slide(f"{TEXT_KEY}-maps", plain(headlines.describe_map(cosines, subject, value))):
         map_column, diagonals_column = wide_columns(2, f"{TEXT_KEY}-maps")
         with map_column:
             draw(
@@ -842,7 +848,7 @@ def list_changes(layers: Sequence[Layer], norms: np.ndarray) -> pd.DataFrame:
     return table.assign(norm=norm, root_mean_square=norm / np.sqrt(table["values"]))
 
 
-VIEWS = {
+TABS = {
     "A text": _show_text,
     "A corpus": _show_corpus,
     "Scored pairs": _show_pairs,

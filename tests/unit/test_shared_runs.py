@@ -34,12 +34,12 @@ def test_runs_beside_each_other_take_turns_on_the_cores(monkeypatch: pytest.Monk
         both.wait(10)
         yield from range(20)
 
-    with ThreadPoolExecutor(1) as core, ThreadPoolExecutor(2) as pool:
-        submit = lambda step: (asked.append(step), core.submit(step))[1]  # noqa: E731
+    with ThreadPoolExecutor(2) as cores, ThreadPoolExecutor(2) as pool:
+        submit = lambda step: (asked.append(step), cores.submit(step))[1]  # noqa: E731
         monkeypatch.setattr(micro_tuning, "_cores", lambda: SimpleNamespace(submit=submit))
         runs = [pool.submit(list, take_turns(count_when_both_are_there())) for _ in range(2)]
         assert [run.result() for run in runs] == [list(range(20))] * 2
-    assert 20 < len(asked) < 42
+    assert 20 < len(asked) <= 42
 
 
 def test_every_turn_has_one_core_and_other_work_has_all() -> None:
