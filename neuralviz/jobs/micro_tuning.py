@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 MAX_SHARED = 2000  # characters of a run that takes turns; the steps of longer ones last
 MAX_AT_ONCE = 8  # steps of runs that take turns; each has its own activations
+START_SECONDS = 10.0  # for their threads to start
 E = TypeVar("E")
 
 
@@ -222,9 +223,11 @@ def _cores() -> ThreadPoolExecutor:
 
     n_threads = torch.get_num_threads()
     n_cores = min(n_threads, MAX_AT_ONCE)
-    started = threading.Barrier(n_cores)  # so that each thread sets its own number
+    started = threading.Barrier(n_cores, timeout=START_SECONDS)  # each sets its own number
     cores = ThreadPoolExecutor(n_cores, "neuralviz-turns")
-    for start in [cores.submit(use_one_core) for _ in range(n_cores)]:
-        start.result()
-    torch.set_num_threads(n_threads)  # for all others that begin
+    try:
+        for start in [cores.submit(use_one_core) for _ in range(n_cores)]:
+            start.result()
+    finally:
+        torch.set_num_threads(n_threads)  # for all others that begin
     return cores
