@@ -251,12 +251,11 @@ def _ask_pairs(
 
 def _choose_threshold(corpus: OpenCorpus, embedder: KeptEmbedder, pairs: SimilarPairs) -> float:
     """Ask for a threshold, which is one corpus's and one method's, also in the address."""
-    lowest = min(np.ceil(1000 * max(pairs.lowest, 0)) / 1000, 0.999)
     return st.slider(
         "Threshold: cosine similarity",
-        lowest,
+        0.0,
         1.0,
-        max(pairs.first_threshold, lowest),
+        max(pairs.first_threshold, 0.0),
         0.001,
         "%.3f",
         key=f"duplicates-{corpus.corpus.id[:4]}{embedder.id[:4]}",
