@@ -122,7 +122,7 @@ def _learning_lines(rung: Rung, seed: int, curve: Curve, *, pale: bool) -> list[
         traces.append(line(np.arange(1, len(values) + 1), values, colour, hover, **look))
     if np.isfinite(dev).any():
         best = int(np.nanargmax(dev))
-        place = {"xaxis": "x", "yaxis": "y", "showlegend": False}
+        place: Trace = {"xaxis": "x", "yaxis": "y", "showlegend": False}
         traces.append(dots([best + 1], [dev[best]], colour, size=11, **place))
     return traces
 

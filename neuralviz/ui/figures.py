@@ -230,7 +230,7 @@ def show_table(
             hide_index=True,
             key=key,
             on_select=answer_click,
-            selection_mode=["single-column", *["single-row"] * (choose is not None)],
+            selection_mode="single-column" if choose is None else ("single-column", "single-row"),
             column_config=configs,
             **look,
         )
