@@ -71,6 +71,7 @@ from neuralviz.ui.corpus.search import (
     forget_selection,
     place_sentence,
     read_chosen_text,
+    read_selection,
     remember_selection,
     search_samples,
     show_search,
@@ -180,8 +181,9 @@ def _explore(maps: Sequence[OpenMap], colours: Sequence[str]) -> None:
         with slide("maps"):
             headline_area, map_area = st.container(), st.container()
         with show_on_stage("search"):
+            linked = read_selection()
             view = show_search(view)
-            remember_selection(view.corpus.n_texts)
+            remember_selection(view.corpus.n_texts, linked)
         with map_area:
             view = replace(view, placed=place_sentence(maps))
         with headline_area:
