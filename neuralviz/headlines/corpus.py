@@ -172,13 +172,10 @@ def describe_held_group(
     lengths: tuple[int, int] | None = None,  # median words, in the group and outside
 ) -> str:
     """A group that one method holds together far more than the other, and what its texts share."""
-    cosines = [
-        f"{number(mean, '.2f')}, all pairs {number(mean_of_all, '.2f')}"
-        for mean, mean_of_all in zip(within, overall, strict=True)
-    ]
+    above, by_other = (number(a - b, ".2f") for a, b in zip(within, overall, strict=True))
     shared = []
     if phrase:
-        shared.append(f"share the phrase “{phrase}”")
+        shared.append(f"share “{phrase}”")
     elif words:
         noun = "word" if len(words) == 1 else "words"
         shared.append(f"share the {noun} {joined([f'“{word}”' for word in words])}")
@@ -186,7 +183,7 @@ def describe_held_group(
         kind = "longer" if lengths[0] > lengths[1] else "shorter"
         shared.append(f"are {kind} (median {lengths[0]:,} words, the others {lengths[1]:,})")
     return (
-        f"**{methods[0]}** holds **{many(n_texts, 'text')}** together far more tightly than "
-        f"**{methods[1]}** does: they {joined(shared)}. Their mean cosine is {cosines[0]}; by "
-        f"{methods[1]} {cosines[1]}."
+        f"**{methods[0]}** groups **{many(n_texts, 'text')}** far more tightly than "
+        f"**{methods[1]}** (cosine {above} above average, against {by_other}): they "
+        f"{joined(shared)}."
     )

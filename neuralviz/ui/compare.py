@@ -87,6 +87,8 @@ AS_GIVEN, CLUSTERED = "Original", "Clustered by the first method"  # orders of t
 HEIGHTS = {1: 560, 2: 460, 3: 330, 4: 460}  # px, by the number of methods
 LISTED_PAIRS = 500
 TEXT_COLUMNS = ("text A", "text B")
+RISING, FALLING = "lowest first", "highest first"
+ORDER = "pairs-order"  # session state and address: the order of all pairs
 FRAMED_LENGTH = 90  # characters: one line or two of the stage
 SHOWN_HEIGHT = 84  # px of a text; longer ones are scrolled
 PATIENCE = 0.5  # seconds: enough for most pairs
@@ -362,10 +364,11 @@ def _list_pairs(panel: Panel) -> None:
     if not n_pairs:
         st.caption("No pair of texts was embedded by every method.")
         return
-    listed = _sort_pairs(differences, [result.method for result in results])[:LISTED_PAIRS]
-    if n_pairs > LISTED_PAIRS:
-        st.caption(f"The first {LISTED_PAIRS:,} of {n_pairs:,} pairs.")
     ranks = [f"{result.method}: rank" for result in results]
+    orders = _find_orders(differences, ranks)
+    is_cut = n_pairs > LISTED_PAIRS
+    order = _choose_order(orders, n_pairs) if is_cut else next(iter(orders))
+    listed = np.argsort(orders[order], kind="stable")[:LISTED_PAIRS]
     table: dict[str, Any] = {"difference": 100 * differences.spread[listed]}
     ends = differences.first[listed], differences.second[listed]
     for name, texts in zip(TEXT_COLUMNS, ends, strict=True):
@@ -373,7 +376,7 @@ def _list_pairs(panel: Panel) -> None:
     for m, result in enumerate(results):
         table[result.method] = differences.products[listed, m]
         table[ranks[m]] = differences.ranks[listed, m].astype(int)
-    key = f"compare-pairs-{panel.run.id}-{listed[0]}-{listed[-1]}"
+    key = f"compare-pairs-{panel.run.id}-{list(orders).index(order)}"
     show_choosable_table(
         table,
         key,
@@ -384,22 +387,35 @@ def _list_pairs(panel: Panel) -> None:
             **{result.method: st.column_config.NumberColumn(format="%.3f") for result in results},
         },
         ["difference", *TEXT_COLUMNS, *ranks],  # that fit
+        partial(_turn_order, ranks) if is_cut else None,
     )
     all_pairs = partial(pairs_table, results)
     offer_table("All pairs", all_pairs, "pairs", place=key, provenance=panel.provenance)
 
 
-def _sort_pairs(differences: Disagreements, methods: Sequence[str]) -> np.ndarray:
-    """Ask for the order of all pairs, where not all are listed."""
-    orders = {"Difference": -differences.spread}
-    for method, cosines in zip(methods, differences.products.T, strict=True):
-        orders |= {f"{method}, highest cosine": -cosines, f"{method}, lowest cosine": cosines}
-    chosen: str | None = "Difference"
-    if len(differences.first) > LISTED_PAIRS:
-        chosen = st.selectbox(
-            "Sort all pairs by", list(orders), key="pairs-order", bind="query-params"
-        )
-    return np.argsort(orders[chosen or "Difference"], kind="stable")
+def _find_orders(differences: Disagreements, ranks: Sequence[str]) -> dict[str, np.ndarray]:
+    """[pair] keys by which all pairs can be sorted, by column of the table and direction."""
+    columns = {"difference": differences.spread}
+    columns |= zip(ranks, differences.ranks.T, strict=True)
+    columns |= zip(TEXT_COLUMNS, (differences.first, differences.second), strict=True)
+    falling = {f"{name}, {FALLING}": -values for name, values in columns.items()}
+    return falling | {f"{name}, {RISING}": values for name, values in columns.items()}
+
+
+def _choose_order(orders: Mapping[str, np.ndarray], n_pairs: int) -> str:
+    st.caption(
+        f"The table holds {LISTED_PAIRS:,} of {n_pairs:,} pairs. A click on a column's head sorts "
+        "all of them."
+    )
+    order = st.selectbox("Sort all pairs by", list(orders), key=ORDER, bind="query-params")
+    return order if order in orders else next(iter(orders))
+
+
+def _turn_order(ranks: Sequence[str], column: str) -> None:
+    """Sort by a column, a cosine by its rank; the other way round if it is sorted so already."""
+    name = next((rank for rank in ranks if rank == f"{column}: rank"), column)
+    rising, falling = f"{name}, {RISING}", f"{name}, {FALLING}"
+    st.session_state[ORDER] = falling if st.session_state.get(ORDER) == rising else rising
 
 
 def similarity_table(similarity: Similarity, values: np.ndarray | None = None) -> pd.DataFrame:

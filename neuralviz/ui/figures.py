@@ -210,12 +210,17 @@ def show_choosable_table(
     choose: Callable[[int], None],
     columns: Mapping[str, Any],  # how they are shown; see ``st.dataframe``
     order: Sequence[str] | None = None,  # the columns to show; all if None
+    sort: Callable[[str], None] | None = None,  # gets a clicked column, in place of sorting rows
 ) -> None:
     """A table that scrolls when it is long; ticking a row calls ``choose`` with its place."""
 
     def choose_ticked() -> None:
-        for place in st.session_state[key]["selection"]["rows"]:
+        ticked = st.session_state[key]["selection"]
+        for place in ticked["rows"]:
             choose(place)
+        for column in ticked["columns"]:
+            assert sort is not None
+            sort(column)
 
     frame = pd.DataFrame(table)
     show_table(
@@ -223,7 +228,7 @@ def show_choosable_table(
         key,
         height=min(LIST_HEIGHT, ROW_HEIGHT * (len(frame) + 1) + 3),
         on_select=choose_ticked,
-        selection_mode="single-row",
+        selection_mode="single-row" if sort is None else ["single-row", "single-column"],
         column_config=columns,
         column_order=order,
     )

@@ -115,8 +115,8 @@ def test_a_link_brings_texts_labels_order_and_results_back(
     assert f"Result of {datetime.now(UTC):%d %B %Y}" in read_page(other)
     assert "Press **Compare**" not in read_page(other)
 
-    assert "The first 2 of 3 pairs." in read_page(other)
-    other.selectbox(key="pairs-order").set_value("cls, lowest cosine").run()
+    assert "The table holds 2 of 3 pairs." in read_page(other)
+    other.selectbox(key="pairs-order").set_value("cls: rank, highest first").run()
     pairs = next(t.value for t in other.dataframe if "difference" in t.value)
     cosines = sorted(after.result[1].similarity.of_pairs)  # of all pairs
     np.testing.assert_array_equal(pairs["cls"], cosines[:2])

@@ -275,7 +275,7 @@ function listen(Plotly, node) {
   node.on("plotly_clickannotation", ({ annotation }) => {
     if (node.spec.clicks && annotation.name) node.send("click", { name: annotation.name })
   })
-  node.on("plotly_afterplot", () => hideCrowdedNames(node))
+  node.on("plotly_afterplot", () => node.redrawn || placeNames(Plotly, node))
   node.on("plotly_selected", (selected) => {
     if (!node.spec.selects || !selected || node.redrawn) return // a person's doing alone
     if (node.spec.selects === "areas") node.send("areas", areasOf(selected))
@@ -379,6 +379,7 @@ async function redraw(Plotly, node) {
   node.redrawn = true
   try {
     await draw(Plotly, node)
+    await placeNames(Plotly, node)
   } finally {
     node.redrawn = false
   }
@@ -386,7 +387,6 @@ async function redraw(Plotly, node) {
   if (node.spec.windows) { // the page knows no zoom of the address
     node.told ??= Object.keys(node.zoomed).length ? "nothing" : windowOf(node) ?? "all"
   }
-  hideCrowdedNames(node)
   // However fast the data move, half of the time is left to the rest of the page.
   await new Promise((resume) => setTimeout(resume, performance.now() - start))
 }
