@@ -173,17 +173,16 @@ def describe_held_group(
 ) -> str:
     """A group that one method holds together far more than the other, and what its texts share."""
     above, by_other = (number(a - b, ".2f") for a, b in zip(within, overall, strict=True))
-    shared = []
-    if phrase:
-        shared.append(f"share “{phrase}”")
-    elif words:
-        noun = "word" if len(words) == 1 else "words"
-        shared.append(f"share the {noun} {joined([f'“{word}”' for word in words])}")
+    kind = ""
     if lengths:
-        kind = "longer" if lengths[0] > lengths[1] else "shorter"
-        shared.append(f"are {kind} (median {lengths[0]:,} words, the others {lengths[1]:,})")
+        kind = "longer " if lengths[0] > lengths[1] else "shorter "
+        shared = f"have {lengths[0]:,} words, the others {lengths[1]:,} (medians)"
+    if words:
+        noun = "word" if len(words) == 1 else "words"
+        shared = f"share the {noun} {joined([f'“{word}”' for word in words])}"
+    if phrase:
+        shared = f"share “{phrase}”"
     return (
-        f"**{methods[0]}** groups **{many(n_texts, 'text')}** far more tightly than "
-        f"**{methods[1]}** (cosine {above} above average, against {by_other}): they "
-        f"{joined(shared)}."
+        f"By **{methods[0]}**, **{many(n_texts, kind + 'text')}** are closer than by "
+        f"**{methods[1]}** (cosine {above} above average, against {by_other}): they {shared}."
     )

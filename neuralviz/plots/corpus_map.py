@@ -153,11 +153,17 @@ def _add_marks(
 
 
 def even_out(figures: Sequence[go.Figure]) -> None:
-    """Give maps side by side equal frame heights, in place."""
-    have_legends = any(figure.layout.showlegend is not False for figure in figures)
-    for figure in figures if len(figures) > 1 and have_legends else ():
-        figure.update_layout(margin_b=_LEGEND_HEIGHT)
-        figure.layout.meta["stage"]["margin.b"] = round(STAGE_SCALE * _LEGEND_HEIGHT)
+    """Give maps side by side equal frame heights, in place: room for titles, and for legends."""
+    legends = {
+        tuple(trace.name for trace in figure.data if trace.showlegend)
+        for figure in figures
+        if figure.layout.showlegend is not False
+    }
+    for figure in figures:
+        figure.layout.meta["titles"] = [other.layout.title.text for other in figures]
+        if len(legends) > 1:
+            figure.update_layout(margin_b=_LEGEND_HEIGHT)
+            figure.layout.meta["stage"]["margin.b"] = round(STAGE_SCALE * _LEGEND_HEIGHT)
 
 
 def marker_look(n: int) -> tuple[float, float]:

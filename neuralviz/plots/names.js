@@ -6,6 +6,9 @@ const MOST_NAMES = 30 // on a map
 const NAME_GAPS = [7, 12, 18, 26, 36, 48, 62, 78, 96, 116, 140, 170] // px from a cluster to its name
 const NAME_TURNS = 24 // directions from a cluster
 const NAME_ROOM = 2 // px around a name
+const STEP = 6 // px, along a line to a cluster
+const POINT_COST = 10 // px of line that a point on it is worth
+const MOST_COST = 170 // px; what costs more waits for a closer look
 const LETTER_HEIGHT = 1.4 // of its size
 const CELL = 24 // px, of a grid of points
 
@@ -40,6 +43,12 @@ function crosses([x, y], [toX, toY], { left, right, top, bottom }) {
   return first < last
 }
 
+// Whether the lines between two pairs of places meet.
+function meet([a, b], [c, d]) {
+  const turn = ([x, y], [u, v], [p, q]) => Math.sign((u - x) * (q - y) - (v - y) * (p - x))
+  return turn(a, b, c) !== turn(a, b, d) && turn(c, d, a) !== turn(c, d, b)
+}
+
 // A function that says whether a box in px of the frame lies on a point.
 function findPoints({ _fullData, _fullLayout: { xaxis, yaxis } }) {
   const cells = new Map()
@@ -66,7 +75,17 @@ function findPoints({ _fullData, _fullLayout: { xaxis, yaxis } }) {
   }
 }
 
-// Where a name can be, the nearest to its cluster first, and of these the furthest from the middle.
+// How far points are in the way of a line.
+function costOfLine([x, y], [toX, toY], isOnPoint) {
+  const n = Math.round(Math.hypot(toX - x, toY - y) / STEP)
+  let hits = 0
+  for (let i = 1; i < n; i += 1) {
+    if (isOnPoint(boxAround(x + (toX - x) * i / n, y + (toY - y) * i / n, 1, 1))) hits += 1
+  }
+  return POINT_COST * hits
+}
+
+// Where a name can be, by px of line, the nearest first, and of these the furthest from the middle.
 function* listPlaces([x, y], [across, up], middle, scale) {
   const outwards = Math.atan2(y - middle[1], x - middle[0])
   for (const gap of NAME_GAPS) {
@@ -74,7 +93,9 @@ function* listPlaces([x, y], [across, up], middle, scale) {
       const side = turn % 2 ? 1 : -1
       const angle = outwards + side * Math.ceil(turn / 2) * 2 * Math.PI / NAME_TURNS
       const [right, down] = [Math.cos(angle), Math.sin(angle)]
-      yield [x + right * (gap * scale + across), y + down * (gap * scale + up)]
+      const edge = Math.max(Math.abs(right), Math.abs(down)) // to the sides of a rectangle
+      const place = [x + right / edge * (gap * scale + across), y + down / edge * (gap * scale + up)]
+      yield [gap, place]
     }
   }
 }
@@ -109,14 +130,15 @@ function arrangeNames(figure) {
       const isInside = box.left > 0 && box.top > 0 && box.right < width && box.bottom < height
       return isInside && !taken.some((other) => overlap(box, other) ||
           crosses(start, [across, down], other)) &&
-        !lines.some((line) => crosses(...line, box)) && !isOnPoint(box)
+        !lines.some((line) => crosses(...line, box) || meet(line, [start, [across, down]])) &&
+        !isOnPoint(box)
     }
-    let place
+    let [place, least] = [undefined, MOST_COST]
     if (isSeen && n < MOST_NAMES) {
-      const middle = [width / 2, height / 2]
-      for (place of listPlaces(start, half, middle, font.size / 15)) {
-        if (isFree(place)) break
-        place = undefined
+      for (const [gap, one] of listPlaces(start, half, [width / 2, height / 2], font.size / 15)) {
+        if (gap >= least || !isFree(one)) continue
+        const cost = gap + costOfLine(start, one, isOnPoint)
+        if (cost < least) [place, least] = [one, cost]
       }
     }
     const look = { visible: Boolean(place) }

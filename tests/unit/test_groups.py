@@ -109,6 +109,10 @@ def test_traits_hold_where_chance_does_not_explain_them():
     phrased = [f"One, TWO three! {text}" if i < 12 else text for i, text in enumerate(plain)]
     assert find_traits(phrased, inside).phrase == "One, TWO three"
     assert find_traits([*phrased[:11], *plain[11:]], inside).phrase == ""  # 11 of 15 are too few
+    alike = [
+        f"{text} has been sent in {'May' if i < 15 else 'June'}" for i, text in enumerate(plain)
+    ]
+    assert find_traits(alike, inside) == Traits(words=("may",))  # not what all texts have
     lengths = np.array([len(text.split()) for text in plain])
     doubled = [f"{text} {text}" if i < 15 else text for i, text in enumerate(plain)]
     lengths[inside] *= 2

@@ -7,7 +7,7 @@ const ZOOMS_AFTER = 100 // ms without another zoom
 const TITLE_EDGE = 8 // px around a title
 const LINE_HEIGHT = 1.3 // of its letters
 const TOOLS = { width: 290, height: 38 } // px of a map's tools
-const WIDE = 720 // px, with room for a title beside the tools
+const WIDE = 520 // px, with room for a title beside the tools
 const KEPT = 60_000 // ms that a picture can be saved
 const BEGINS_WITHIN = 1000 // ms in which the page begins with what it was sent
 
@@ -112,8 +112,9 @@ function placeTitle(node, layout) {
   const lines = wrapWords(text, (html) => widthOf(html) <= room)
   const hasTools = node.spec.selects && !node.stageHeight
   if (lines.length === 1 && !hasTools) return
-  // Maps side by side, of one width, have frames of one height.
-  const isBeside = node.clientWidth >= WIDE && widthOf(text) + TOOLS.width <= room
+  const titles = node.figure.layout.meta?.titles ?? [text] // of maps with frames of one height
+  const widest = Math.max(...titles.map(widthOf))
+  const isBeside = node.clientWidth >= WIDE && widest + TOOLS.width <= room
   const top = hasTools && !isBeside ? TOOLS.height : TITLE_EDGE
   const place = { yref: "container", y: 1, yanchor: "top", pad: { t: top } }
   layout.title = { ...(layout.title.text ? layout.title : {}), ...place, text: lines.join("<br>") }

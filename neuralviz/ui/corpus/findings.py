@@ -45,7 +45,7 @@ _GROUP = "duplicates-group"  # session state: the row of the text that is kept o
 _LINKED = "duplicates-linked"  # session state: whether the sentence was clicked just now
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 LISTED = 1000  # groups
-PHRASE = 50  # characters of a phrase in a sentence
+PHRASE = 40  # characters of a phrase in a sentence
 METHOD_WIDTH, THRESHOLD_WIDTH = 220, 300  # px
 PATIENCE = 5.0  # seconds for grouping texts
 
