@@ -123,9 +123,9 @@ def name_clusters(
     outside = Counter[str]()
     nouns = Nouns()
     for text, label in zip(texts, clusters.labels.tolist(), strict=True):
-        in_order = _WORD.findall(text.lower())
+        in_order = split_words(text)
         nouns.count(in_order)
-        words = list(_naming_words(in_order))
+        words = list(naming_words(in_order))
         if label < 0:
             outside.update(words)
         else:
@@ -192,7 +192,13 @@ def _is_marked_off(times: int, n_within: int, times_outside: int, n_rest: int) -
     return lowest * n_rest >= MARKED_OFF * highest * n_within
 
 
-def _naming_words(words: Iterable[str]) -> Iterator[str]:
+def split_words(text: str) -> list[str]:
+    """The words of a text in lower case, in order; of unspaced scripts, whole runs."""
+    return _WORD.findall(text.lower())
+
+
+def naming_words(words: Iterable[str]) -> Iterator[str]:
+    """Words that may name a cluster: no numbers; of unspaced scripts, pairs of characters."""
     for word in words:
         if _UNSPACED.search(word):
             for run in _UNSPACED.findall(word):
