@@ -64,10 +64,10 @@ def describe_best_layer(
     median = reversed_median(by_layer, coefficient) if is_whole else None
     if median is not None:
         return (
-            f"No layer follows people's scores: the median {name} of all layers is "
+            f"No layer follows people's scores: the median {name} correlation of all layers is "
             f"{number(median, '.2f')} on {pairs}. {REVERSE}"
         ), best
-    measured = Measured(f"{name} with people's scores is", pairs)
+    measured = Measured(f"the {name} correlation with people's scores is", pairs)
     pooling = POOLING_NAMES[best.pooling]
     layer_name = f"{best.layer} ({pooling})"
     if best.rival is None:
@@ -93,7 +93,9 @@ def describe_parts(
     bounds = interval_of_difference(whole, plain_mean, coefficient)
     if not np.isfinite([sbert_wk, mean]).all() or bounds is None:
         return ""
-    measured = Measured(f"{name} with people's scores is", many(len(whole.scores), "pair"))
+    measured = Measured(
+        f"the {name} correlation with people's scores is", many(len(whole.scores), "pair")
+    )
     entries = Entry("SBERT-WK", sbert_wk), Entry("the mean of the last layer", mean)
     return compare_two(measured, *entries, bounds)
 
@@ -178,7 +180,7 @@ def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
     pairs = many(len(ladder.test.scores), "test pair")
     if np.ptp(ladder.test.scores) == 0:
         return f"All {pairs} have the same score, so the correlation is undefined."
-    lines, measured = ladder_lines(ladder), Measured("Spearman is", pairs)
+    lines, measured = ladder_lines(ladder), Measured("the Spearman correlation is", pairs)
     rung = best_line(line for line in lines if line.rung)
     best = best_line(line for line in lines if not line.rung) or lines[0]
     if rung is None or rung.rung is None:

@@ -179,7 +179,7 @@ def _announce_duration(
         seconds = estimate_seconds(tokenize(reader, texts), settings, *layers)
         st.info(
             f"This takes {about_seconds(seconds)} on this machine. You can stop at any time and "
-            "keep what there is.",
+            "keep what is finished.",
             icon=":material/schedule:",
         )
 

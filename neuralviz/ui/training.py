@@ -297,9 +297,9 @@ def _offer_to_save(task: TrainOnCorpus, lessons: Lessons) -> None:
     kept = task.kept_steps()
     numbers = {lesson.settings.pairs: n for n, lesson in enumerate(lessons) if kept[n]}
     if not numbers:
-        st.caption("The weights of this training are not saved, so its encoder cannot be kept.")
+        st.caption("The weights of this training are not saved, so its encoder cannot be saved.")
         return
-    st.subheader("Keep the encoder", anchor=False)
+    st.subheader("Save the encoder", anchor=False)
     number = numbers[_choose_kind("Encoder of", list(numbers), "training-save-of")]
     settings = task.settings[number]
     if kept[number] < lessons[number].step:  # the training ended suddenly
@@ -357,7 +357,7 @@ def _show_experiments(chosen: TrainOnCorpus, corpus: str) -> None:
         list(tables.TRAINING_TABLES),
         key="training-table",
         format_func=str.capitalize,
-        help="Each row of the table is a training. Finished rows are saved.",
+        help="Each row of the table is a training run. Finished rows are saved.",
     )
     st.caption(tables.training_table(name).line)
     key = "training-table-seeds"
@@ -389,7 +389,7 @@ def _show_table(task: FillTrainingTable, corpus: str, result: FilledTable, _live
         plots.training_table_figure(table, result.cells, task.labels),
         f"training {task.table}",
         partial(tables.training_numbers, table, result.cells),
-        About(f"Trainings on “{corpus}”", settings),
+        About(f"Training runs on “{corpus}”", settings),
         key="training-table-figure",
         height=max(320, 140 + PIXELS_A_ROW * len({cell.row for cell in result.cells})),
     )
