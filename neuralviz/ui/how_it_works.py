@@ -43,6 +43,7 @@ PATIENCE = 0.5  # seconds
 NEURONS = 16
 STORY = "In two minutes"
 HEIGHT = 460  # px
+STORY_WORDS = 4  # that may fill the blank; more would be small on the stage
 _POSITION = f"{PAGE}-position"
 FIELDS = ("First text", "Second text", "Unrelated text")
 EXAMPLES: dict[str, list[str]] = ALL_EXAMPLES["how-it-works"]
@@ -197,7 +198,8 @@ def _show_training(walk: Walkthrough) -> None:
 
 def _show_last_guess(walk: Walkthrough) -> None:
     _show_sentence(walk)
-    _draw(plots.blank_figure(walk.blank, "What the model puts into the blank"), "last-guess")
+    title = "What the model puts into the blank"
+    _draw(plots.blank_figure(walk.blank, title, most=STORY_WORDS), "last-guess")
     _draw(plots.strip_figure(walk.tuning.embeddings[0], "Its neural embedding"), "strip")
 
 
