@@ -257,7 +257,9 @@ def _list_changes(changed: Sequence[NewNeighbours], texts: Sequence[str]) -> Non
     """List the nearest neighbour of some texts before and after the training."""
     rows = [[texts[i] for i in (change.text, change.before, change.after)] for change in changed]
     frame = pd.DataFrame(rows, columns=["text", "nearest before", "nearest after"])
-    show_table(frame, "training-changed", title="Texts with new neighbours", height=520)
+    narrow = dict.fromkeys(frame, st.column_config.TextColumn(width=110))  # all three are seen
+    title = "Texts with new neighbours"
+    show_table(frame, "training-changed", title=title, height=520, column_config=narrow)
 
 
 @st.cache_data(max_entries=4, show_spinner=False, hash_funcs={TrainOnCorpus: repr})
