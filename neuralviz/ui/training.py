@@ -59,6 +59,7 @@ from neuralviz.training.settings import (
 from neuralviz.ui.address import remember_number
 from neuralviz.ui.choices import choose_one, corpus_store, pick_corpus, save_by_name
 from neuralviz.ui.figures import show_figure, show_table
+from neuralviz.ui.inputs import remember_texts
 from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.page import hide_on_stage, plain, show_error, show_headline, slide, wide_columns
 from neuralviz.ui.runs import RunSentences, SessionRuns, find_current_run, show_current_run
@@ -410,21 +411,24 @@ def open_folder() -> None:
             "`neuralviz.training.SnapshotCallback` records a training by sentence-transformers' "
             "Trainer into a folder. Open it again to see later steps."
         )
+        remember_texts(f"{FOLDER}-opened", {FOLDER: ""})
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            folder = st.text_input("Folder", key=FOLDER, placeholder="/path/to/snapshots").strip()
+            folder = st.text_input(
+                "Folder", key=FOLDER, placeholder="/path/to/snapshots", persist_state="session"
+            ).strip()
             pressed = st.button("Open", icon=":material/folder_open:", key=f"{FOLDER}-open")
-    if pressed:
-        st.session_state.pop(f"{FOLDER}-read", None)
-        try:
-            st.session_state[f"{FOLDER}-read"] = (folder, read_folder(folder))
-        except NeuralvizError as error:
-            show_error(error)
-    if f"{FOLDER}-read" in st.session_state:
-        folder, recorded = st.session_state[f"{FOLDER}-read"]
-        try:
-            _show_snapshots(folder, recorded)
-        except (ValueError, LookupError, TypeError, AttributeError):  # nobody checked the numbers
-            show_error(NeuralvizError(f"The snapshots in {folder} are damaged."))
+    opened, recorded = st.session_state.get(f"{FOLDER}-read", ("", None))
+    if not folder:
+        return
+    try:
+        if pressed or folder != opened:
+            recorded = read_folder(folder)
+            st.session_state[f"{FOLDER}-read"] = folder, recorded
+        _show_snapshots(folder, recorded)
+    except NeuralvizError as error:
+        show_error(error)
+    except (ValueError, LookupError, TypeError, AttributeError):  # nobody checked the numbers
+        show_error(NeuralvizError(f"The snapshots in {folder} are damaged."))
 
 
 def _show_snapshots(folder: str, recorded: RecordedTraining) -> None:
