@@ -15,7 +15,7 @@ _TERMS = 10_000  # of a sum of probabilities
 _Z = NormalDist().inv_cdf(0.975)
 
 
-def wilson_interval(right: float, n: int) -> tuple[float, float]:
+def wilson_interval(right: float, n: float) -> tuple[float, float]:
     """95% interval of a share (Wilson 1927), without the slow import of scipy.stats."""
     share, spread = right / n, _Z**2 / n
     middle = (share + spread / 2) / (1 + spread)

@@ -74,7 +74,7 @@ def _describe_sentence(view: MapView, sentence: str) -> str:
     sizes = corpus.sizes(name) if name else {}
     if name:
         k = suggest_k([list(sizes.values())])
-        labels = [corpus.labels_at(name, near[:k]) for near in rows]
+        labels = [corpus.labels_at(name, near[:k]).tolist() for near in rows]
     texts = [_quote(corpus.texts_at(near[:1])[0]) for near in rows]
     return headlines.describe_landing(
         _quote(sentence), name_methods(maps), labels, _quote(name), texts, sizes, _quote
