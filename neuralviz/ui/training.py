@@ -258,7 +258,8 @@ def _list_changes(changed: Sequence[NewNeighbours], texts: Sequence[str]) -> Non
     """List the nearest neighbour of some texts before and after the training."""
     rows = [[texts[i] for i in (change.text, change.before, change.after)] for change in changed]
     frame = pd.DataFrame(rows, columns=["text", "nearest before", "nearest after"])
-    narrow = dict.fromkeys(map(str, frame), st.column_config.TextColumn(width=110))  # all three are seen
+    column = st.column_config.TextColumn(width=110)  # so that all three are seen
+    narrow = dict.fromkeys(map(str, frame), column)
     title = "Texts with new neighbours"
     show_table(frame, "training-changed", title=title, height=520, column_config=narrow)
 
