@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy  # loads submodules lazily
 
 from neuralviz.arrays import unit_vectors
 from neuralviz.errors import ShouldStop, check_stop, never
@@ -20,6 +19,7 @@ from neuralviz.maps.clusters import (
     naming_words,
     split_words,
 )
+from neuralviz.maps.shares import compute_chance
 
 PERMUTATIONS = 999  # none may reach what is decided: a level of 1 in 1,000
 AT_ONCE = 37  # permutations, a divisor of their number
@@ -183,25 +183,7 @@ def is_marked_off(contains: np.ndarray, inside: np.ndarray, level: float) -> boo
     n_inside, n_outside = int(inside.sum()), int((~inside).sum())
     n_in, n_out = int((contains & inside).sum()), int((contains & ~inside).sum())
     is_frequent = n_in * n_outside >= MARKED_OFF * n_out * n_inside
-    return is_frequent and chance(n_in, n_inside, n_in + n_out, len(inside)) <= level
-
-
-def chance(n_common: int, n_drawn: int, n_marked: int, n: int) -> float:
-    """The probability that ``n_drawn`` of ``n`` texts hold ``n_common`` marked ones or more."""
-    counts = np.arange(n_common, min(n_drawn, n_marked) + 1)
-    log_chances = (
-        _log_choose(n_marked, counts)
-        + _log_choose(n - n_marked, n_drawn - counts)
-        - _log_choose(n, np.array(n_drawn))
-    )
-    return float(np.exp(log_chances).sum())
-
-
-def _log_choose(n: int, k: np.ndarray) -> np.ndarray:
-    gammaln = scipy.special.gammaln
-    possible = (k >= 0) & (k <= n)
-    safe = np.where(possible, k, 0)
-    return np.where(possible, gammaln(n + 1) - gammaln(safe + 1) - gammaln(n - safe + 1), -np.inf)
+    return is_frequent and compute_chance(n_in, n_inside, n_in + n_out, len(inside)) <= level
 
 
 def _find_phrase(

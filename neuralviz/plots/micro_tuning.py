@@ -240,9 +240,14 @@ def shares_width(words: Sequence[str]) -> int:
     return 80 + 13 * min(len(words), MOST_WORDS)
 
 
-def blank_figure(blank: FilledBlank, title: str, *, with_after: bool = True) -> go.Figure:
-    """Probabilities of the likeliest tokens before and after micro-tuning."""
+def blank_figure(
+    blank: FilledBlank, title: str, *, with_after: bool = True, most: int | None = None
+) -> go.Figure:
+    """Probabilities of the likeliest tokens before and after micro-tuning, ``most`` of them."""
     entries = blank.candidates if with_after else blank.before
+    if most is not None:
+        likely = sorted(entries, key=lambda entry: -max(entry.before, entry.after))[:most]
+        entries = tuple(entry for entry in entries if entry in likely)
     names = [f"“{escape(shorten(entry.token, 18))}”" for entry in entries]
     sides = {"before": [entry.before for entry in entries]}
     if with_after:

@@ -13,7 +13,7 @@ from neuralviz.maps.groups import (
     LEVEL,
     HeldGroup,
     Traits,
-    chance,
+    compute_chance,
     find_held_groups,
     find_traits,
 )
@@ -96,7 +96,7 @@ def test_no_clusters_and_equal_texts_decide_nothing():
 def test_chances_are_those_of_the_hypergeometric_distribution():
     for n_common, n_drawn, n_marked, n in [(5, 5, 5, 60), (3, 20, 30, 300), (0, 4, 9, 10)]:
         exact = hypergeom.sf(n_common - 1, n, n_marked, n_drawn)
-        assert chance(n_common, n_drawn, n_marked, n) == pytest.approx(exact, rel=1e-9)
+        assert compute_chance(n_common, n_drawn, n_marked, n) == pytest.approx(exact, rel=1e-9)
 
 
 def test_traits_hold_where_chance_does_not_explain_them():
