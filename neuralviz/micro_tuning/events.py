@@ -310,6 +310,11 @@ class RunRecord:
         n_started = min(self._batch, n_texts - self.texts_done)
         return (self.texts_done + n_started * inside / self.settings.epochs) / n_texts
 
+    @property
+    def epoch(self) -> int:
+        """The epoch, from 1, that is under way: each begins by measuring the loss."""
+        return max(1, self.epochs_reached + bool(self.parts))
+
     def epochs_done(self, text: int) -> int:
         return int((~np.isnan(self.delta_norm[:, text, 0])).sum())
 

@@ -13,6 +13,7 @@ from neuralviz.evaluation.similarity import Similarity, rank_differences
 from neuralviz.plots.report import About, figure_html, page_html
 from neuralviz.plots.theme import (
     CIVIDIS,
+    NOT_MEASURED,
     TOP_DOWN,
     Trace,
     cell_labels,
@@ -35,7 +36,6 @@ ROOM_FOR_TEXTS = 640  # px, from which on rows have the texts and not their numb
 NAME_LENGTH, LINE_LENGTH = 60, 32
 NAMED_GROUPS, GROUP_NAME = 12, 14
 NARROWEST = 0.02  # minimum colour range
-NOT_MEASURED = "rgba(138, 144, 150, 0.35)"
 _TWO_COLUMNS = """
 main {display: grid; grid-template-columns: repeat(auto-fill, minmax(min(32rem, 100%), 1fr))}
 div {min-width: 0}

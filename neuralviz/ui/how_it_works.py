@@ -12,7 +12,12 @@ import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
 
-from neuralviz.headlines.micro_tuning import describe_steps, describe_story, short_layer_names
+from neuralviz.headlines.micro_tuning import (
+    describe_steps,
+    describe_story,
+    short_layer_names,
+    warn_of_unread,
+)
 from neuralviz.jobs.micro_tuning import WalkThrough
 from neuralviz.micro_tuning.blanks import BLANK
 from neuralviz.models.shared import ModelRef
@@ -117,6 +122,8 @@ def _show_step(
         if walk is not None:
             show_headline(plain(describe(walk)[number - 1]), key=f"{PAGE}-step")
         st.markdown(step.sentence)
+        if walk is not None and steps is MOMENTS and walk.is_hardly_read:
+            st.warning(plain(warn_of_unread("text 1", walk.tuning.model_id)))
         if walk is not None:
             step.show(walk)
     if walk is not None and step.show in MORE:
