@@ -75,8 +75,8 @@ def _describe_first_parts(record: RunRecord, text: int) -> str:
         return begin(f"{name} has not finished its first epoch.")
     loss, share = so_far
     return (
-        f"At first, the loss of {name} is {number(loss, '.2f')} nats, by the {percent(share)} of "
-        "its masked words that the model has predicted so far."
+        f"The loss of {name} starts at about {number(loss, '.2f')} nats, measured on "
+        f"{percent(share)} of its masked words so far."
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import tomllib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -46,6 +47,7 @@ PAGE = "walk"
 RUNS = SessionRuns(PAGE, kept=8)
 PATIENCE = 0.5  # seconds
 NEURONS = 16
+BEST = 2  # guesses for the blank, before and after, that are drawn together
 STORY = "In two minutes"
 HEIGHT = 460  # px
 _POSITION = f"{PAGE}-position"
@@ -204,7 +206,9 @@ def _show_training(walk: Walkthrough) -> None:
 
 def _show_last_guess(walk: Walkthrough) -> None:
     _show_sentence(walk)
-    _draw(plots.blank_figure(walk.blank, "What the model puts into the blank"), "last-guess")
+    before, after = (guesses[:BEST] for guesses in (walk.blank.before, walk.blank.after))
+    blank = replace(walk.blank, before=before, after=after)
+    _draw(plots.blank_figure(blank, "What the model puts into the blank"), "last-guess")
     _draw(plots.strip_figure(walk.tuning.embeddings[0], "Its neural embedding"), "strip")
 
 

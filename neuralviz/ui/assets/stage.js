@@ -220,9 +220,9 @@ class Stage {
     const isNew = this.style.textContent !== rule
     if (isNew) this.style.textContent = rule
     const figures = [...slide.querySelectorAll(".neuralviz-figure")].filter((one) => one.offsetParent)
-    const height = figures.length ? this.heightOf(slide, figures) : 0
-    const differs = figures.filter((one) => Number(one.dataset.stageHeight) !== height)
-    for (const figure of differs) figure.dataset.stageHeight = height
+    const heights = this.heightsOf(slide, figures)
+    const differs = figures.filter((one, at) => Number(one.dataset.stageHeight) !== heights[at])
+    figures.forEach((figure, at) => (figure.dataset.stageHeight = heights[at]))
     if (isNew || differs.length) this.tell()
     const { options, at } = findViews()
     const n = slides.length + Math.max(0, options.length - 1)
@@ -256,14 +256,20 @@ class Stage {
     return Math.max(0, ...heights)
   }
 
-  heightOf(slide, figures) {
+  // As on the page, a row with a higher figure gets more.
+  heightsOf(slide, figures) {
     const before = figures.map((figure) => figure.style.height)
     for (const figure of figures) figure.style.height = `${LEAST_HEIGHT}px`
     const tops = figures.map((figure) => Math.round(figure.getBoundingClientRect().top))
-    const rows = new Set(tops).size
-    const words = contentHeight(slide) - rows * LEAST_HEIGHT
-    figures.forEach((figure, number) => (figure.style.height = before[number]))
-    return Math.max(LEAST_HEIGHT, Math.floor((window.innerHeight - words) / rows))
+    const rows = new Map()
+    figures.forEach(({ spec }, at) => {
+      rows.set(tops[at], Math.max(rows.get(tops[at]) ?? 0, spec?.layout.height ?? LEAST_HEIGHT))
+    })
+    const words = figures.length && contentHeight(slide) - rows.size * LEAST_HEIGHT
+    figures.forEach((figure, at) => (figure.style.height = before[at]))
+    const all = [...rows.values()].reduce((sum, height) => sum + height, 0)
+    const share = (window.innerHeight - words) / all
+    return tops.map((top) => Math.max(LEAST_HEIGHT, Math.floor(share * rows.get(top))))
   }
 
   showPlace() {
