@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 MAX_VALUES = 10  # texts; more leave no room for numbers in the cells
+MAX_NAMES = 16  # texts; more leave no room for the texts beside their rows
 FEW_TEXTS, LARGE_VALUES, SMALL_VALUES = 6, 14, 10  # px of the numbers, equal in all heatmaps
 MAX_TICKS = 9
 ROOM_FOR_TEXTS = 640  # px, from which on rows have the texts and not their numbers alone
@@ -107,9 +108,11 @@ def _draw_matrix(matrix: Trace, title: str, layout: Layout) -> go.Figure:
     figure = draw([matrix], title, x, y, plot_bgcolor=NOT_MEASURED)
     if layout.groups is not None:
         _divide(figure, [layout.groups[i] for i in order])
-    elif len(order) <= MAX_VALUES:
-        names = {"yaxis.tickvals": list(range(len(order)))}
-        names |= {"yaxis.ticktext": [layout.names[i] for i in order]}
+    elif len(order) <= MAX_NAMES:
+        lines = [layout.names[i].split("<br>") for i in order]
+        n_lines = 3 if len(order) <= MAX_VALUES else 1
+        texts = ["<br>".join(name[:n_lines]) + " …" * (len(name) > n_lines) for name in lines]
+        names = {"yaxis.tickvals": list(range(len(order))), "yaxis.ticktext": texts}
         figure.layout.meta = {"from_width": [[ROOM_FOR_TEXTS, names]]}
     place = {int(text): position for position, text in enumerate(order)}
     for a, b in {pair, pair[::-1]} if pair else ():

@@ -122,7 +122,7 @@ Je voudrais une part de gâteau et une tasse de café.
 Hier, il a plu toute la journée.
 Кошка весь день спала на тёплом подоконнике.
 Die Bank hat ihre Zinsen erhöht.
-Hola, ¿cómo estás hoy?
+Das Wetter ist heute schön.
 """
 ENGLISH = """
 The old lighthouse keeper climbed the stairs every evening to light the lamp.
