@@ -24,6 +24,7 @@ from neuralviz.headlines import (
     Headline,
     Measured,
     Name,
+    begin,
     compare_two,
     most_and_least,
     write_range,
@@ -121,11 +122,9 @@ def describe_map(cosines: np.ndarray, subject: str, value: str) -> str:
         return ""
     if turns.max() - turns.min() < CLEARLY:
         return f"All layers turn {subject} about equally ({value}: {write_range(turns)})."
-    high, low = (number(float(turn), ".2f") for turn in (turns.max(), turns.min()))
-    return (
-        f"Layer {turns.argmax() + 1} turns {subject} most ({value}: {high}), layer "
-        f"{turns.argmin() + 1} least ({low})."
-    )
+    entries = [Entry(f"layer {layer}", float(turn)) for layer, turn in enumerate(turns, 1)]
+    subject = subject.replace("{", "{{").replace("}", "}}")
+    return begin(f"{most_and_least(entries, f'turns {subject} most ({value}: {{}})')}.")
 
 
 def describe_corpus(words: Sequence[str], variance: np.ndarray) -> str:
