@@ -15,7 +15,6 @@ from neuralviz.embedders import EmbedderSpec
 from neuralviz.embedders.specs import full_method_labels
 from neuralviz.errors import NeuralvizError
 from neuralviz.evaluation.similarity import (
-    Disagreements,
     Similarity,
     disagreements,
     furthest_apart,
@@ -32,13 +31,13 @@ from neuralviz.jobs.comparing import Compare, Comparison, FollowPair, WordShares
 from neuralviz.paths import sample_data
 from neuralviz.plots.compare import Layout, difference_heatmap, similarity_heatmap, text_names
 from neuralviz.plots.micro_tuning import shares_figure, shares_width
-from neuralviz.plots.report import About
+from neuralviz.plots.report import About, frame_html
 from neuralviz.plots.theme import shorten
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.ui.address import remember_number
 from neuralviz.ui.choices import Write, choose_method, needs_asking, show_views
-from neuralviz.ui.downloads import offer_table
+from neuralviz.ui.downloads import Entry, offer, offer_table
 from neuralviz.ui.figures import (
     NO_HANDLERS,
     Handlers,
@@ -255,6 +254,8 @@ def _show_comparison(panel: Panel, live: bool) -> None:
     chosen_first = sorted(panel.labels, key=lambda name: f"By {name}" != panel.order_name)
     labels = {name: panel.labels[name] for name in chosen_first}
     headline = plain(describe_similar_texts(panel.complete, labels))
+    texts = pd.DataFrame(enumerate(panel.texts, 1), columns=["number", "text"])
+    offer("compare-texts", Entry(html=lambda: frame_html(texts), place="off-stage-compare-pair"))
     with slide("heatmaps", headline):
         if not live:
             _show_framed(panel.texts, "heatmaps")
@@ -362,18 +363,19 @@ def _list_pairs(panel: Panel) -> None:
     if not n_pairs:
         st.caption("No pair of texts was embedded by every method.")
         return
-    listed = _sort_pairs(differences, [result.method for result in results])[:LISTED_PAIRS]
     if n_pairs > LISTED_PAIRS:
-        st.caption(f"The first {LISTED_PAIRS:,} of {n_pairs:,} pairs.")
+        st.caption(
+            f"The first {LISTED_PAIRS:,} of {n_pairs:,} pairs. A click on a head sorts all of them."
+        )
     ranks = [f"{result.method}: rank" for result in results]
-    table: dict[str, Any] = {"difference": 100 * differences.spread[listed]}
-    ends = differences.first[listed], differences.second[listed]
-    for name, texts in zip(TEXT_COLUMNS, ends, strict=True):
-        table[name] = [f"{i + 1}. {shorten(panel.texts[i], 80)}" for i in texts]
+    table: dict[str, Any] = {"difference": 100 * differences.spread}
+    ends = differences.first, differences.second
+    begins = np.array([f"{i}. {shorten(text, 80)}" for i, text in enumerate(panel.texts, 1)])
+    table |= {name: begins[texts] for name, texts in zip(TEXT_COLUMNS, ends, strict=True)}
     for m, result in enumerate(results):
-        table[result.method] = differences.products[listed, m]
-        table[ranks[m]] = differences.ranks[listed, m].astype(int)
-    key = f"compare-pairs-{panel.run.id}-{listed[0]}-{listed[-1]}"
+        table[result.method] = differences.products[:, m]
+        table[ranks[m]] = differences.ranks[:, m].astype(int)
+    key = f"compare-pairs-{panel.run.id}"
     show_choosable_table(
         table,
         key,
@@ -384,22 +386,11 @@ def _list_pairs(panel: Panel) -> None:
             **{result.method: st.column_config.NumberColumn(format="%.3f") for result in results},
         },
         ["difference", *TEXT_COLUMNS, *ranks],  # that fit
+        name="compare-pairs",
+        most=LISTED_PAIRS,
     )
     all_pairs = partial(pairs_table, results)
     offer_table("All pairs", all_pairs, "pairs", place=key, provenance=panel.provenance)
-
-
-def _sort_pairs(differences: Disagreements, methods: Sequence[str]) -> np.ndarray:
-    """Ask for the order of all pairs, where not all are listed."""
-    orders = {"Difference": -differences.spread}
-    for method, cosines in zip(methods, differences.products.T, strict=True):
-        orders |= {f"{method}, highest cosine": -cosines, f"{method}, lowest cosine": cosines}
-    chosen: str | None = "Difference"
-    if len(differences.first) > LISTED_PAIRS:
-        chosen = st.selectbox(
-            "Sort all pairs by", list(orders), key="pairs-order", bind="query-params"
-        )
-    return np.argsort(orders[chosen or "Difference"], kind="stable")
 
 
 def similarity_table(similarity: Similarity, values: np.ndarray | None = None) -> pd.DataFrame:

@@ -44,7 +44,7 @@ def test_tokens_are_masked_by_hand_and_the_model_guesses_them(bundled: object) -
     assert not page.exception
     predictions = last_run(page, "grid-guesses").result
     assert predictions.token.tolist() == [1, 5]
-    assert "best guess for the masked tokens: “" in read_markdown(page)
+    assert "best guesses for the masked tokens are “" in read_markdown(page)
     linked = page.query_params["grid-masked"]
     page.pills(key=blueprints.SHOWN_MASKED).set_value([]).run()
     assert "best guess" not in read_markdown(page)

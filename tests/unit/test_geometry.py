@@ -112,9 +112,9 @@ def test_norms_by_block_and_kind(tiny: LanguageModel) -> None:
         first.pivot(index="kind", columns="block", values="norm"), measure="Norm", moment="epoch 1"
     )
     np.testing.assert_array_equal(figure.data[0].z, [[8, np.nan], [6, 2]])
-    assert "block 0 has changed most (10)" in describe_blocks(first, per_value=False, epoch=1)
+    assert "block 0 changed most (10)" in describe_blocks(first, per_value=False, epoch=1)
     by_value = describe_blocks(first, per_value=True, epoch=1)  # the root of 100 / 20
-    assert "block 0 has changed most (2.2)" in by_value
+    assert "block 0 changed most (2.2)" in by_value
 
 
 @pytest.mark.parametrize(

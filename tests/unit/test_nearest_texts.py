@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from neuralviz.embedders.specs import short_labels
 from neuralviz.evaluation.similarity import (
@@ -31,13 +32,15 @@ def test_texts_without_a_label_are_left_out() -> None:
     assert not len(nearest_shares(under_way, labels))
 
 
-def test_the_order_of_the_texts_does_not_decide_between_equally_similar_ones() -> None:
+def test_equally_similar_texts_count_in_part_so_that_ties_are_as_good_as_chance() -> None:
     nothing = similarity("neural", "abcd", np.zeros((4, 2)))
-    assert not nearest_shares(nothing, ["x", "x", "y", "y"]).any()
+    for labels in (["x", "x", "y", "y"], ["x", "x", "x", "y"]):
+        shares = nearest_shares(nothing, labels)
+        assert shares.mean() == pytest.approx(random_share(labels))
+        assert shares.tolist() == [(labels.count(label) - 1) / 3 for label in labels]
     twins = similarity("mean", "abcd", np.array([[1, 0], [1, 0], [1, 0], [0, 1]]))
-    assert nearest_shares(twins, ["x", "x", "x", "y"]).tolist() == [True, True, True, False]
-    assert nearest_shares(twins, ["x", "x", "y", "y"]).tolist() == [False, False, False, False]
-    assert nearest_shares(nothing, ["x", "x", "x", "y"]).tolist() == [True, True, True, False]
+    assert nearest_shares(twins, ["x", "x", "x", "y"]).tolist() == [1, 1, 1, 0]
+    assert nearest_shares(twins, ["x", "x", "y", "y"]).tolist() == [0.5, 0.5, 0, 1 / 3]
     assert random_share(["x", "x", "x", "y", ""]) == 0.5
 
 
@@ -93,6 +96,6 @@ def test_a_heatmap_has_the_texts_where_they_fit_and_is_scaled_without_its_diagon
 
 
 def test_methods_that_agree_are_not_said_to_agree_least() -> None:
-    vectors = np.array([[1, 0], [0.9, 0.4], [0.2, 1]], dtype=np.float32)
-    alike = [similarity(name, ["x", "y", "z"], vectors) for name in ("mean", "cls", "neural")]
+    vectors = np.random.default_rng(0).normal(size=(6, 3))
+    alike = [similarity(name, "uvwxyz", vectors) for name in ("mean", "cls", "neural")]
     assert describe_agreement(alike).startswith("All methods agree: even mean's and cls's rankings")

@@ -200,7 +200,7 @@ class Stage {
     this.waiting = setTimeout(() => this.arrange(), SETTLED)
   }
 
-  // The slide covers the page, and its figures share what its words leave of the height.
+  // The slide covers the page.
   arrange() {
     if (!this.isOn) return
     const slides = this.slides()
@@ -221,8 +221,8 @@ class Stage {
     if (isNew) this.style.textContent = rule
     const figures = [...slide.querySelectorAll(".neuralviz-figure")].filter((one) => one.offsetParent)
     const heights = this.heightsOf(slide, figures)
-    const differs = figures.filter((one, at) => Number(one.dataset.stageHeight) !== heights[at])
-    figures.forEach((figure, at) => (figure.dataset.stageHeight = heights[at]))
+    const differs = figures.filter((one, i) => Number(one.dataset.stageHeight) !== heights[i])
+    figures.forEach((figure, i) => (figure.dataset.stageHeight = heights[i]))
     if (isNew || differs.length) this.tell()
     const { options, at } = findViews()
     const n = slides.length + Math.max(0, options.length - 1)
@@ -256,20 +256,20 @@ class Stage {
     return Math.max(0, ...heights)
   }
 
-  // As on the page, a row with a higher figure gets more.
+  // Rows of figures share what words leave of the height as they share that of the page.
   heightsOf(slide, figures) {
     const before = figures.map((figure) => figure.style.height)
     for (const figure of figures) figure.style.height = `${LEAST_HEIGHT}px`
     const tops = figures.map((figure) => Math.round(figure.getBoundingClientRect().top))
-    const rows = new Map()
-    figures.forEach(({ spec }, at) => {
-      rows.set(tops[at], Math.max(rows.get(tops[at]) ?? 0, spec?.layout.height ?? LEAST_HEIGHT))
+    const rows = {}
+    figures.forEach(({ spec }, i) => {
+      rows[tops[i]] = Math.max(rows[tops[i]] ?? 1, spec?.layout.height ?? 1)
     })
-    const words = figures.length && contentHeight(slide) - rows.size * LEAST_HEIGHT
-    figures.forEach((figure, at) => (figure.style.height = before[at]))
-    const all = [...rows.values()].reduce((sum, height) => sum + height, 0)
-    const share = (window.innerHeight - words) / all
-    return tops.map((top) => Math.max(LEAST_HEIGHT, Math.floor(share * rows.get(top))))
+    const shares = Object.values(rows)
+    const room = window.innerHeight - (contentHeight(slide) - shares.length * LEAST_HEIGHT)
+    figures.forEach((figure, i) => (figure.style.height = before[i]))
+    const all = shares.reduce((sum, share) => sum + share, 0)
+    return tops.map((top) => Math.max(LEAST_HEIGHT, Math.floor(room * rows[top] / all)))
   }
 
   showPlace() {
