@@ -45,6 +45,7 @@ from neuralviz.maps import example as topics
 from neuralviz.maps.duplicates import (
     RULES,
     SimilarPairs,
+    check_threshold,
     find_pairs,
     group_duplicates,
     name_difference,
@@ -325,6 +326,10 @@ def duplicates(
     for path in filter(None, (output, removed)):
         check_destination(path)
     check_choice("rule", keep, RULES)
+    if threshold is not None:
+        check_threshold(threshold)
+    if removed is not None and removed == output:
+        raise SettingsError("Kept and removed texts need a file each.")
     store, saved_corpus = open_corpus(corpus)
     spec = find_spec(store, saved_corpus, method, option, model)
     embedder = find_embedder(store, saved_corpus, spec)

@@ -20,7 +20,7 @@ import scipy  # loads submodules lazily
 from neuralviz.arrays import unit_vectors
 from neuralviz.errors import SettingsError, ShouldStop, TextError, check_choice, check_stop, never
 from neuralviz.maps.kept import corpus_table
-from neuralviz.maps.neighbours import ROWS, K, check_vectors
+from neuralviz.maps.neighbours import ROWS, check_vectors
 from neuralviz.words import free_name
 
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 RULES = ("longest", "shortest", "first")  # which text of a group is kept; the first on ties
 MOST_TEXTS = 200_000  # different ones: each is compared with all others
-ALL_PAIRS = 2048  # texts up to which pairs of any cosine count
-PROBED = 128  # sampled texts that set the lowest cosine of a larger corpus
 COLUMNS = 2048  # vectors compared with `ROWS` others at once
-HELD = 2_000_000  # pairs at once
+HELD = 1_000_000  # pairs at once
+LEVELS = 32  # cosines at which connections are known
+_STARTS = (0, 64, 256)  # of blocks: small ones soon connect all texts
 ROUNDING = 1e-6  # of cosines in float32
 READ = 2000  # pairs whose wording is compared
 LONGEST = 2000  # characters of a text whose wording is compared
@@ -45,14 +45,13 @@ ReadVectors = Callable[[np.ndarray], np.ndarray]  # [row, dim] vectors of some r
 
 @dataclass(frozen=True, eq=False)
 class SimilarPairs:
-    """The pairs of texts that connect groups at any threshold: a maximum spanning forest."""
+    """The pairs of texts that connect groups at any threshold: a maximum spanning tree."""
 
     n_texts: int
     first: np.ndarray  # [pair] int32 rows, the most similar pair first
     second: np.ndarray  # [pair] int32 rows
     cosines: np.ndarray  # [pair] float32, descending
     is_copy: np.ndarray  # [text] bool: whether another text equals it
-    lowest: float  # cosine: less similar pairs are unknown
     suggested: float | None  # threshold that `suggest_threshold` found
 
     def count(self, threshold: float) -> int:
@@ -123,9 +122,9 @@ def find_pairs(
 ) -> SimilarPairs:
     """Compare all texts of an embedded corpus, equal ones once.
 
-    Memory holds the vectors and 4 million pairs; time grows with the square of the number of
-    different texts, of which `MOST_TEXTS` are allowed. Raises TextError for more, StoreError if
-    one has no vector, Stopped.
+    Memory holds the vectors and about 64 pairs a text; time grows with the square of the number
+    of different texts, of which `MOST_TEXTS` are allowed. Raises TextError for more, StoreError
+    if one has no vector, Stopped.
     """
     keys = store.keys(corpus)
     _, rows, place = np.unique(keys, return_index=True, return_inverse=True)
@@ -135,8 +134,7 @@ def find_pairs(
             f"“{corpus.name}” has {len(rows):,}."
         )
     vectors = store.vectors.get(embedder, keys[rows])
-    lowest = find_lowest(vectors)
-    first, second, cosines = span_texts(vectors, lowest, on_progress, should_stop)
+    first, second, cosines = span_texts(vectors, on_progress, should_stop)
     first, second = np.sort([rows[first], rows[second]], axis=0)
     suggested = suggest_threshold(
         first, second, cosines, lambda numbers: store.texts(corpus, numbers)
@@ -148,57 +146,74 @@ def find_pairs(
         np.concatenate([copies, second]).astype(np.int32),
         np.concatenate([np.ones(len(copies), np.float32), np.minimum(cosines, 1)]),
         np.bincount(place)[place] > 1,
-        max(lowest, -1.0),
         suggested,
     )
 
 
-def find_lowest(vectors: np.ndarray, seed: int = 0) -> float:
-    """The cosine that half of the texts reach with ten others; −∞ for at most 2,048 texts."""
-    n = len(vectors)
-    if n <= ALL_PAIRS:
-        return -np.inf
-    units = _scale(vectors)
-    probed = np.random.default_rng(seed).choice(n, PROBED, replace=False)
-    nearest = -np.partition(-(units[probed] @ units.T), K, axis=1)  # the largest is its own
-    return float(np.median(nearest[:, K]))
-
-
 def span_texts(
     vectors: np.ndarray,
-    lowest: float = -np.inf,
     on_progress: OnProgress = lambda share: None,
     should_stop: ShouldStop = never,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A maximum spanning forest of [text, dim] vectors, of cosines above ``lowest``.
+) -> _Pairs:
+    """A maximum spanning tree of [text, dim] vectors by cosine.
 
     Returns [pair] rows, rows, and float32 cosines, descending. At any threshold, the pairs that
-    reach it connect the same texts as all pairs would (Kruskal 1956).
+    reach it connect the same texts as all pairs would (Kruskal 1956). Pairs between texts that
+    the pairs seen so far connect at no lower cosine are passed over.
     """
     units = _scale(check_vectors(vectors))
-    n, parts = len(units), [_no_pairs()]
-    for start in range(0, n, ROWS):
+    n, parts, tree = len(units), [_NO_PAIRS], None
+    starts = [start for start in _STARTS if start < min(n, ROWS)] + list(range(ROWS, n, ROWS))
+    for start, end in zip(starts, [*starts[1:], n], strict=True):
         on_progress(1 - (1 - start / n) ** 2)
-        block = units[start : start + ROWS]
         for left in range(start, n, COLUMNS):
             check_stop(should_stop)
-            products = block @ units[left : left + COLUMNS].T
-            places, others = np.nonzero(products > lowest)
-            is_later = others + left > places + start
-            places, others = places[is_later], others[is_later]
-            parts.append((places + start, others + left, products[places, others]))
-            if sum(len(part[0]) for part in parts) > HELD:
-                parts = [_span(n, parts)]
+            products = units[start:end] @ units[left : left + COLUMNS].T
+            parts.append(_select_pairs(products, start, left, tree))
+        if start < ROWS or sum(len(part[0]) for part in parts) > HELD:
+            parts = [_span(n, parts)]
+            tree = _Levels(n, parts[0])
     first, second, cosines = _span(n, parts)
     order = np.lexsort((second, first, -cosines))
     return first[order], second[order], cosines[order]
 
 
 _Pairs = tuple[np.ndarray, np.ndarray, np.ndarray]
+_NO_PAIRS: _Pairs = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32)
 
 
-def _no_pairs() -> _Pairs:
-    return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32)
+class _Levels:
+    """Which texts a spanning tree connects at evenly spaced cosines, from its lowest to 1."""
+
+    def __init__(self, n: int, tree: _Pairs) -> None:
+        first, second, cosines = tree
+        self.floor = float(cosines.min(initial=1.0))
+        self.step = (1 + ROUNDING - self.floor) / LEVELS
+        self.labels = np.empty((LEVELS + 1, n), np.int32)  # [level, text]
+        for level in range(LEVELS + 1):
+            connects = cosines >= self.floor + level * self.step
+            self.labels[level] = _label_components(n, first[connects], second[connects])
+
+    def connect(self, first: np.ndarray, second: np.ndarray, cosines: np.ndarray) -> np.ndarray:
+        """[pair] bool: whether the tree connects two texts at a cosine that is not lower."""
+        levels = np.ceil((cosines - self.floor) / self.step).clip(0, LEVELS).astype(np.int16)
+        return self.labels[levels, first] == self.labels[levels, second]
+
+
+def _select_pairs(products: np.ndarray, start: int, left: int, tree: _Levels | None) -> _Pairs:
+    """The pairs of a block that a spanning tree may need, each once."""
+    floor = -np.inf if tree is None else tree.floor
+    places, others = np.nonzero(products > floor)
+    cosines, first, second = products[places, others], places + start, others + left
+    is_needed = second > first
+    if tree is not None:
+        is_needed &= ~tree.connect(first, second, cosines)
+    return first[is_needed], second[is_needed], cosines[is_needed]
+
+
+def _label_components(n: int, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    graph = scipy.sparse.csr_array((np.ones(len(first)), (first, second)), shape=(n, n))
+    return scipy.sparse.csgraph.connected_components(graph, directed=False)[1]
 
 
 def _scale(vectors: np.ndarray) -> np.ndarray:
@@ -281,11 +296,10 @@ def group_texts(
 
     Texts are gone through in an order: first the rows ``chosen``, then by the ``rule``. A text is
     kept unless it reaches the threshold with one that is kept already; a removed text belongs to
-    the most similar kept one. Raises SettingsError for an unknown rule, or a threshold that is
-    below ``pairs.lowest`` or above 1; Stopped.
+    the most similar kept one. Raises SettingsError for an unknown rule or threshold; Stopped.
     """
     check_choice("rule", rule, RULES)
-    check_threshold(pairs, threshold)
+    check_threshold(threshold)
     n_pairs = pairs.count(threshold)
     kept = np.arange(pairs.n_texts, dtype=np.int32)
     cosines = np.ones(pairs.n_texts, dtype=np.float32)
@@ -296,8 +310,7 @@ def group_texts(
     place = np.zeros(pairs.n_texts, dtype=np.int64)
     place[rows] = np.arange(len(rows))
     ends = place[pairs.first[:n_pairs]], place[pairs.second[:n_pairs]]
-    graph = scipy.sparse.csr_array((np.ones(n_pairs), ends), shape=(len(rows), len(rows)))
-    group = scipy.sparse.csgraph.connected_components(graph, directed=False)[1]
+    group = _label_components(len(rows), *ends)
     units = _scale(read_vectors(rows))
     order = np.argsort(group, kind="stable")
     for places in np.split(order, np.cumsum(np.bincount(group))[:-1]):
@@ -335,13 +348,10 @@ def group_duplicates(
     )
 
 
-def check_threshold(pairs: SimilarPairs, threshold: float) -> None:
-    """Raise SettingsError unless a threshold is between ``pairs.lowest`` and 1."""
-    if not pairs.lowest <= threshold <= 1:
-        raise SettingsError(
-            f"The threshold must be between {np.ceil(1000 * pairs.lowest) / 1000:g} and 1, "
-            f"not {threshold:g}."
-        )
+def check_threshold(threshold: float) -> None:
+    """Raise SettingsError unless a threshold is a cosine."""
+    if not -1 <= threshold <= 1:
+        raise SettingsError(f"The threshold must be between -1 and 1, not {threshold:g}.")
 
 
 def _order(rows: np.ndarray, read_texts: ReadTexts, rule: str, chosen: Sequence[int]) -> np.ndarray:

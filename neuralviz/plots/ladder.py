@@ -97,8 +97,9 @@ def curves_figure(curves: Mapping[tuple[Rung, int], Curve]) -> go.Figure:
         xaxis2={"title": "epoch", "rangemode": "tozero"},
         yaxis={"title": "Spearman ↑", "nticks": 5},
         yaxis2={"title": "squared error ↓", "type": "log", "tickvals": _LOSSES},
-        showlegend=False,
+        showlegend=False,  # on the page, the ladder beside it has the colours
         margin={"t": 28},
+        meta={"picture": {"showlegend": True}},
     )
     if not figure.data:
         figure.update_layout(
@@ -116,11 +117,13 @@ def _learning_lines(rung: Rung, seed: int, curve: Curve, *, pale: bool) -> list[
     for axis, values, quantity in (("", dev, "Spearman"), ("2", losses, "loss")):
         hover = f"{RUNG_NAMES[rung]}, seed {seed}<br>epoch %{{x}}: {quantity} %{{y:.3f}}"
         look: Trace = {"size": 0, "opacity": 0.5 if pale else 1}
-        look |= {"xaxis": f"x{axis}", "yaxis": f"y{axis}"}
+        look |= {"xaxis": f"x{axis}", "yaxis": f"y{axis}", "name": RUNG_NAMES[rung]}
+        look["showlegend"] = not (axis or pale)
         traces.append(line(np.arange(1, len(values) + 1), values, colour, hover, **look))
     if np.isfinite(dev).any():
         best = int(np.nanargmax(dev))
-        traces.append(dots([best + 1], [dev[best]], colour, size=11, xaxis="x", yaxis="y"))
+        place: Trace = {"xaxis": "x", "yaxis": "y", "showlegend": False}
+        traces.append(dots([best + 1], [dev[best]], colour, size=11, **place))
     return traces
 
 

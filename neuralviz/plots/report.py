@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 MAX_HISTOGRAMS = 4  # and matrices of confused labels
 LEFT_OUT = ("kendall_b", "pearson")  # only in the tables
 MAX_LEADS = 15  # pairs of methods in the list: those of six methods
+LONG_CELL = 30  # characters, from which on a column has a least width
 WORST_LISTED = 3  # of each method
 QUOTED = 90  # characters of a text in a sentence
 NAMES_SCRIPT = Path(__file__).with_name("names.js").read_text("utf-8")
@@ -215,7 +216,7 @@ def table_html(table: Table, columns: Sequence[int] | None = None) -> str:
 def _texts_html(heads: Iterable[str], lines: Sequence[Sequence[str]]) -> str:
     return _assemble_table(
         [f"<th class='text'>{escape(title)}</th>" for title in heads],
-        [[f"<td class=text>{escape(cell)}</td>" for cell in line] for line in lines],
+        [[_cell_html(cell) for cell in line] for line in lines],
     )
 
 
@@ -238,14 +239,15 @@ def frame_html(frame: pd.DataFrame, title: str = "", formats: Mapping[str, str] 
     return (f"<h3>{escape(title)}</h3>" if title else "") + _assemble_table(heads, lines)
 
 
-def _cell_html(value: Any, look: str) -> str:
+def _cell_html(value: Any, look: str = "") -> str:
     if value is None or value != value:  # NaN
         return "<td class=text></td>"
     if isinstance(value, Real) and not isinstance(value, bool):
         number = float(value)
         shown = look % number if look else written(number, ".5g")
         return f"<td class=text data-value='{number!r}'>{escape(shown)}</td>"
-    return f"<td class=text>{escape(str(value))}</td>"
+    long = " long" * (len(str(value)) > LONG_CELL)
+    return f"<td class='text{long}'>{escape(str(value))}</td>"
 
 
 LONGEST_PART = 40  # characters of each part of a file name
@@ -270,6 +272,12 @@ class About:
 
 
 NOTHING = About()
+# a browser that opens the page asks no server for anything, not even for an icon
+_OFFLINE = (
+    "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; img-src data: blob:; "
+    "style-src 'unsafe-inline'; script-src 'unsafe-inline' 'unsafe-eval'\">"
+    "<link rel=icon href='data:,'>"
+)
 WORD_JOINER = "\u2060"  # invisible, in users' texts as markdown
 _TAG = re.compile(r"</?[a-z][^<>]*>")
 _BOLD = re.compile(r"\*\*(.+?)\*\*", re.DOTALL)
@@ -329,7 +337,7 @@ def page_html(provenance: About, body: str, *, title: str = "") -> str:
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
-<meta charset="utf-8">
+<meta charset="utf-8">{_OFFLINE}
 <meta name="viewport" content="width=device-width">
 <title>{escape(provenance.title or title or "neuralviz")}</title>
 <style>body {{ font-family: {FONT} }}

@@ -57,7 +57,7 @@ def choose_one(
     ``settings`` are the widget's. The ``default`` is the first option.
     """
     if st.query_params.get(key) == "":
-        del st.query_params[key]
+        write({key: ""})
         st.rerun()  # widgets read the address as it was when the script run began
     settings = {"default": options[0], **settings}
     chosen = widget(label, options, key=key, required=True, bind="query-params", **settings)

@@ -15,7 +15,6 @@ from neuralviz.embedders import EmbedderSpec
 from neuralviz.embedders.specs import full_method_labels
 from neuralviz.errors import NeuralvizError
 from neuralviz.evaluation.similarity import (
-    Disagreements,
     Similarity,
     disagreements,
     furthest_apart,
@@ -32,13 +31,13 @@ from neuralviz.jobs.comparing import Compare, Comparison, FollowPair, WordShares
 from neuralviz.paths import sample_data
 from neuralviz.plots.compare import Layout, difference_heatmap, similarity_heatmap, text_names
 from neuralviz.plots.micro_tuning import shares_figure, shares_width
-from neuralviz.plots.report import About
+from neuralviz.plots.report import About, frame_html
 from neuralviz.plots.theme import shorten
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.ui.address import remember_number
 from neuralviz.ui.choices import Write, choose_method, needs_asking, show_views
-from neuralviz.ui.downloads import offer_table
+from neuralviz.ui.downloads import Entry, offer, offer_table
 from neuralviz.ui.figures import (
     NO_HANDLERS,
     Handlers,
@@ -87,8 +86,6 @@ AS_GIVEN, CLUSTERED = "Original", "Clustered by the first method"  # orders of t
 HEIGHTS = {1: 560, 2: 460, 3: 330, 4: 460}  # px, by the number of methods
 LISTED_PAIRS = 500
 TEXT_COLUMNS = ("text A", "text B")
-RISING, FALLING = "lowest first", "highest first"
-ORDER = "pairs-order"  # session state and address: the order of all pairs
 FRAMED_LENGTH = 90  # characters: one line or two of the stage
 SHOWN_HEIGHT = 84  # px of a text; longer ones are scrolled
 PATIENCE = 0.5  # seconds: enough for most pairs
@@ -257,6 +254,8 @@ def _show_comparison(panel: Panel, live: bool) -> None:
     chosen_first = sorted(panel.labels, key=lambda name: f"By {name}" != panel.order_name)
     labels = {name: panel.labels[name] for name in chosen_first}
     headline = plain(describe_similar_texts(panel.complete, labels))
+    texts = pd.DataFrame(enumerate(panel.texts, 1), columns=["number", "text"])
+    offer("compare-texts", Entry(html=lambda: frame_html(texts), place="off-stage-compare-pair"))
     with slide("heatmaps", headline):
         if not live:
             _show_framed(panel.texts, "heatmaps")
@@ -364,19 +363,19 @@ def _list_pairs(panel: Panel) -> None:
     if not n_pairs:
         st.caption("No pair of texts was embedded by every method.")
         return
+    if n_pairs > LISTED_PAIRS:
+        st.caption(
+            f"The first {LISTED_PAIRS:,} of {n_pairs:,} pairs. A click on a head sorts all of them."
+        )
     ranks = [f"{result.method}: rank" for result in results]
-    orders = _find_orders(differences, ranks)
-    is_cut = n_pairs > LISTED_PAIRS
-    order = _choose_order(orders, n_pairs) if is_cut else next(iter(orders))
-    listed = np.argsort(orders[order], kind="stable")[:LISTED_PAIRS]
-    table: dict[str, Any] = {"difference": 100 * differences.spread[listed]}
-    ends = differences.first[listed], differences.second[listed]
-    for name, texts in zip(TEXT_COLUMNS, ends, strict=True):
-        table[name] = [f"{i + 1}. {shorten(panel.texts[i], 80)}" for i in texts]
+    table: dict[str, Any] = {"difference": 100 * differences.spread}
+    ends = differences.first, differences.second
+    begins = np.array([f"{i}. {shorten(text, 80)}" for i, text in enumerate(panel.texts, 1)])
+    table |= {name: begins[texts] for name, texts in zip(TEXT_COLUMNS, ends, strict=True)}
     for m, result in enumerate(results):
-        table[result.method] = differences.products[listed, m]
-        table[ranks[m]] = differences.ranks[listed, m].astype(int)
-    key = f"compare-pairs-{panel.run.id}-{list(orders).index(order)}"
+        table[result.method] = differences.products[:, m]
+        table[ranks[m]] = differences.ranks[:, m].astype(int)
+    key = f"compare-pairs-{panel.run.id}"
     show_choosable_table(
         table,
         key,
@@ -387,35 +386,11 @@ def _list_pairs(panel: Panel) -> None:
             **{result.method: st.column_config.NumberColumn(format="%.3f") for result in results},
         },
         ["difference", *TEXT_COLUMNS, *ranks],  # that fit
-        partial(_turn_order, ranks) if is_cut else None,
+        name="compare-pairs",
+        most=LISTED_PAIRS,
     )
     all_pairs = partial(pairs_table, results)
     offer_table("All pairs", all_pairs, "pairs", place=key, provenance=panel.provenance)
-
-
-def _find_orders(differences: Disagreements, ranks: Sequence[str]) -> dict[str, np.ndarray]:
-    """[pair] keys by which all pairs can be sorted, by column of the table and direction."""
-    columns = {"difference": differences.spread}
-    columns |= zip(ranks, differences.ranks.T, strict=True)
-    columns |= zip(TEXT_COLUMNS, (differences.first, differences.second), strict=True)
-    falling = {f"{name}, {FALLING}": -values for name, values in columns.items()}
-    return falling | {f"{name}, {RISING}": values for name, values in columns.items()}
-
-
-def _choose_order(orders: Mapping[str, np.ndarray], n_pairs: int) -> str:
-    st.caption(
-        f"The table holds {LISTED_PAIRS:,} of {n_pairs:,} pairs. A click on a column's head sorts "
-        "all of them."
-    )
-    order = st.selectbox("Sort all pairs by", list(orders), key=ORDER, bind="query-params")
-    return order if order in orders else next(iter(orders))
-
-
-def _turn_order(ranks: Sequence[str], column: str) -> None:
-    """Sort by a column, a cosine by its rank; the other way round if it is sorted so already."""
-    name = next((rank for rank in ranks if rank == f"{column}: rank"), column)
-    rising, falling = f"{name}, {RISING}", f"{name}, {FALLING}"
-    st.session_state[ORDER] = falling if st.session_state.get(ORDER) == rising else rising
 
 
 def similarity_table(similarity: Similarity, values: np.ndarray | None = None) -> pd.DataFrame:

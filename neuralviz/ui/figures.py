@@ -32,7 +32,7 @@ from neuralviz.plots.report import (
     plain_text,
 )
 from neuralviz.plots.theme import shorten, templates_json, unstyled_json
-from neuralviz.ui.address import digest_of
+from neuralviz.ui.address import digest_of, remember_number
 from neuralviz.ui.downloads import Entry, Files, offer, table_files
 from neuralviz.ui.page import hide_on_stage, plain
 from neuralviz.words import number
@@ -61,6 +61,7 @@ _component = streamlit.components.v2.component(
 )
 MOST_AREAS = 100  # in one selection
 _RUN_ID = re.compile(r"-?[0-9a-f]{24}")  # differs from visit to visit
+NOT_SORTED = -1  # by no column
 ROW_HEIGHT, LIST_HEIGHT = 37, 390  # px: of a row of a table, of a table at most
 
 
@@ -188,20 +189,63 @@ def list_cells(axes: Mapping[str, Iterable[Any]], **values: np.ndarray) -> pd.Da
 
 
 def show_table(
-    table: pd.DataFrame, key: str, *, title: str = "", files: Files | None = None, **look: Any
+    table: pd.DataFrame,
+    key: str,
+    *,
+    name: str = "",  # of its order in the address; ``key`` if empty
+    most: int | None = None,  # rows that are shown
+    choose: Callable[[int], None] | None = None,  # gets the place of a row that is ticked
+    column_config: Mapping[str, Any] = {},
+    title: str = "",
+    files: Files | None = None,
+    **look: Any,
 ) -> None:
-    """Show a table that scrolls; ``look`` is that of ``st.dataframe``."""
-    place = f"table-{key}"  # a table without choices has no key in the browser
+    """Show a table that scrolls; ``look`` is that of ``st.dataframe``.
+
+    A click on the head of a column sorts all rows by it, a second one the other way round, and a
+    third one brings the first order back. Links keep the order.
+    """
+    columns, by = list(look.get("column_order") or table.columns), f"sort-{name or key}"
+    order: int = remember_number(by, range(NOT_SORTED, 2 * len(columns)), NOT_SORTED, columns)
+    shown, configs = table.reset_index(drop=True), dict(column_config)
+    if order != NOT_SORTED:
+        head, descends = columns[order // 2], order % 2 == 1
+        shown = shown.sort_values(head, ascending=not descends, kind="stable", key=_fold)
+        configs[head] = {**configs.get(head, {}), "label": f"{head} {'▼' if descends else '▲'}"}
+        key = f"{key}-{order}"  # the head is not selected any more
+    shown = shown[:most]
+
+    def answer_click() -> None:
+        selection = st.session_state[key]["selection"]
+        for first in (2 * columns.index(head) for head in selection["columns"]):
+            st.session_state[by] = {first: first + 1, first + 1: NOT_SORTED}.get(order, first)
+        for row in selection["rows"]:
+            if choose is not None:
+                choose(int(shown.index[row]))
+
+    place = f"table-{key}"
     with st.container(key=place):
-        st.dataframe(table, hide_index=True, key=key, **look)
-    columns = look.get("column_order") or list(table.columns)
+        st.dataframe(
+            shown,
+            hide_index=True,
+            key=key,
+            on_select=answer_click,
+            selection_mode="single-column" if choose is None else ("single-column", "single-row"),
+            column_config=configs,
+            **look,
+        )
     formats = {
-        name: config["type_config"]["format"]
-        for name, config in (look.get("column_config") or {}).items()
+        head: config["type_config"]["format"]
+        for head, config in column_config.items()
         if str(config["type_config"].get("format", "")).startswith("%")
     }
-    html = partial(frame_html, table[columns], title, formats)
+    html = partial(frame_html, shown[columns], title, formats)
     offer(key, Entry(title, files or {}, html, place=place))
+
+
+def _fold(values: pd.Series) -> pd.Series:
+    """Texts without regard to case."""
+    return values if is_numeric_dtype(values) else values.astype(str).str.lower()
 
 
 def show_choosable_table(
@@ -210,28 +254,13 @@ def show_choosable_table(
     choose: Callable[[int], None],
     columns: Mapping[str, Any],  # how they are shown; see ``st.dataframe``
     order: Sequence[str] | None = None,  # the columns to show; all if None
-    sort: Callable[[str], None] | None = None,  # gets a clicked column, in place of sorting rows
+    **look: Any,  # see `show_table`
 ) -> None:
-    """A table that scrolls when it is long; ticking a row calls ``choose`` with its place."""
-
-    def choose_ticked() -> None:
-        ticked = st.session_state[key]["selection"]
-        for place in ticked["rows"]:
-            choose(place)
-        for column in ticked["columns"]:
-            assert sort is not None
-            sort(column)
-
+    """A table that is as high as it is long; ticking a row calls ``choose`` with its place."""
     frame = pd.DataFrame(table)
-    show_table(
-        frame,
-        key,
-        height=min(LIST_HEIGHT, ROW_HEIGHT * (len(frame) + 1) + 3),
-        on_select=choose_ticked,
-        selection_mode="single-row" if sort is None else ["single-row", "single-column"],
-        column_config=columns,
-        column_order=order,
-    )
+    height = min(LIST_HEIGHT, ROW_HEIGHT * (len(frame) + 1) + 3)
+    look |= {"choose": choose, "column_config": columns, "column_order": order, "height": height}
+    show_table(frame, key, **look)
 
 
 def show_html(body: str, key: str, *, title: str = "", files: Files | None = None) -> None:

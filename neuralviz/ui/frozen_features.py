@@ -217,7 +217,8 @@ def _show_ladder(run: Run[Ladder], ladder: Ladder, live: bool) -> None:
     """Show the main finding, the ladder, and the rungs' learning curves."""
     lines, rungs, curves = ladders.ladder_lines(ladder), run.task.settings.rungs, ladder.curves
     height = 120 + 40 * (len(rungs) + N_BASELINES)  # px, from the start on
-    draw = partial(_drawing(run.task.model.id), height=height)
+    model_id = run.task.model.id
+    draw = partial(_drawing(model_id), height=height)
 
     def tabulate_curves() -> pd.DataFrame:
         return pd.DataFrame(
@@ -236,7 +237,8 @@ def _show_ladder(run: Run[Ladder], ladder: Ladder, live: bool) -> None:
         with right_column:
             figure, key = plots.curves_figure(curves), f"{KEY}-{run.id}-curves"
             alt = "How the rungs learn: Spearman on the dev pairs, and the loss, by epoch"
-            draw(figure, "learning-curves", tabulate_curves, key=key, alt=alt)
+            about = About("How the rungs learn", {"model": model_id}, (model_id,))
+            draw(figure, "learning-curves", tabulate_curves, provenance=about, key=key, alt=alt)
 
 
 def _show_layers(looking: Run[Ladder], _write: Write) -> None:

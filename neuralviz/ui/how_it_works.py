@@ -12,13 +12,22 @@ import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
 
-from neuralviz.headlines.micro_tuning import describe_steps, describe_story, short_layer_names
+from neuralviz.headlines.micro_tuning import (
+    describe_settings,
+    describe_steps,
+    describe_story,
+    short_layer_names,
+    warn_of_unread,
+)
 from neuralviz.jobs.micro_tuning import WalkThrough
 from neuralviz.micro_tuning.blanks import BLANK
 from neuralviz.models.shared import ModelRef
 from neuralviz.plots import micro_tuning as plots
+from neuralviz.plots.report import About
+from neuralviz.plots.theme import shorten
 from neuralviz.ui.address import remember_number
 from neuralviz.ui.choices import choose_one, chosen_model_id, may_load
+from neuralviz.ui.downloads import Entry, offer
 from neuralviz.ui.figures import show_figure
 from neuralviz.ui.inputs import ALL_EXAMPLES, ask_text_fields
 from neuralviz.ui.page import (
@@ -43,6 +52,8 @@ PATIENCE = 0.5  # seconds
 NEURONS = 16
 STORY = "In two minutes"
 HEIGHT = 460  # px
+STORY_WORDS = 4  # that may fill the blank; more would be small on the stage
+QUOTED = 90  # characters of a text in the settings of its figures
 _POSITION = f"{PAGE}-position"
 FIELDS = ("First text", "Second text", "Unrelated text")
 EXAMPLES: dict[str, list[str]] = ALL_EXAMPLES["how-it-works"]
@@ -114,10 +125,13 @@ def _show_step(
     is_old = walk is not None and tuple(text.text for text in walk.tuning.texts) != texts
     with dim_old_results(PAGE, is_old), slide("step"):
         st.subheader(f"{number}. {step.title}", anchor=False)
-        if walk is not None:
-            show_headline(plain(describe(walk)[number - 1]), key=f"{PAGE}-step")
-        st.markdown(step.sentence)
-        if walk is not None:
+        if walk is None:
+            st.markdown(step.sentence)
+        else:
+            found = plain(describe(walk)[number - 1])
+            show_headline(f"{found}\n\n{step.sentence}", key=f"{PAGE}-step")
+            if steps is MOMENTS and walk.is_hardly_read:
+                st.warning(plain(warn_of_unread("text 1", walk.tuning.model_id)))
             step.show(walk)
     if walk is not None and step.show in MORE:
         with slide("step-more"):
@@ -162,8 +176,10 @@ def _move(key: str, n_moved: int, n_steps: int) -> None:
 # --- what each step shows ------------------------------------------------------------------------
 
 
-def _draw(figure: go.Figure, key: str) -> None:
-    show_figure(figure, f"how-it-works-{key}", height=figure.layout.height or HEIGHT)
+def _draw(walk: Walkthrough, figure: go.Figure, key: str) -> None:
+    settings = {"text": shorten(walk.text.text, QUOTED), **describe_settings(walk.settings)}
+    height = figure.layout.height or HEIGHT
+    show_figure(figure, f"how-it-works-{key}", None, About(settings=settings), height=height)
 
 
 def _show_tiles(words: list[str], captions: list[str] | None = None) -> None:
@@ -178,7 +194,9 @@ def _show_tiles(words: list[str], captions: list[str] | None = None) -> None:
         + "</div>"
         for i, word in enumerate(words)
     )
-    st.html(f'<div style="display:flex;flex-wrap:wrap;gap:.35em;font-size:1.5em">{tiles}</div>')
+    body = f'<div style="display:flex;flex-wrap:wrap;gap:.35em;font-size:1.5em">{tiles}</div>'
+    st.html(body)
+    offer("walk-tiles", Entry(html=lambda: body, place=f"headline-{PAGE}-step"))
 
 
 def _show_sentence(walk: Walkthrough) -> None:
@@ -188,23 +206,24 @@ def _show_sentence(walk: Walkthrough) -> None:
 def _show_first_guess(walk: Walkthrough) -> None:
     _show_sentence(walk)
     title = "What the model puts into the blank"
-    _draw(plots.blank_figure(walk.blank, title, with_after=False), "first-guess")
+    _draw(walk, plots.blank_figure(walk.blank, title, with_after=False), "first-guess")
 
 
 def _show_training(walk: Walkthrough) -> None:
-    _draw(plots.learning_figure(walk.losses), "training")
+    _draw(walk, plots.learning_figure(walk.losses), "training")
 
 
 def _show_last_guess(walk: Walkthrough) -> None:
     _show_sentence(walk)
-    _draw(plots.blank_figure(walk.blank, "What the model puts into the blank"), "last-guess")
-    _draw(plots.strip_figure(walk.tuning.embeddings[0], "Its neural embedding"), "strip")
+    title = "What the model puts into the blank"
+    _draw(walk, plots.blank_figure(walk.blank, title, most=STORY_WORDS), "last-guess")
+    _draw(walk, plots.strip_figure(walk.tuning.embeddings[0], "Its neural embedding"), "strip")
 
 
 def _show_comparison(walk: Walkthrough) -> None:
     first, *other_texts = (text.text for text in walk.tuning.texts)
     _show_tiles([f"1. {first}"])
-    _draw(plots.cosines_figure(other_texts, walk.products), "comparison")
+    _draw(walk, plots.cosines_figure(other_texts, walk.products), "comparison")
 
 
 def _show_text(walk: Walkthrough) -> None:
@@ -223,14 +242,14 @@ def _show_text(walk: Walkthrough) -> None:
         f"<b>cosine similarities</b> {', '.join(number(p, '.3f') for p in walk.products)}",
     ]
     figure = plots.overview_figure([f"{i}  {station}" for i, station in enumerate(stations, 1)])
-    _draw(figure, "overview")
+    _draw(walk, figure, "overview")
 
 
 def _show_inputs(walk: Walkthrough) -> None:
     tokens = walk.text.tokens
     window = range(len(tokens))
     figure = plots.blueprint_grid(walk.inputs, walk.settings.blueprints, tokens, window)
-    _draw(figure, "masked-inputs")
+    _draw(walk, figure, "masked-inputs")
 
 
 def _show_loss(walk: Walkthrough) -> None:
@@ -266,7 +285,7 @@ def _show_loss(walk: Walkthrough) -> None:
     shown_before, shown_after = (
         [p.get(word, np.nan) for word in words] for p in (p_before, p_after)
     )
-    _draw(plots.words_figure(words, shown_before, shown_after, label), "predictions")
+    _draw(walk, plots.words_figure(words, shown_before, shown_after, label), "predictions")
 
 
 def _show_losses(walk: Walkthrough) -> None:
@@ -277,7 +296,7 @@ def _show_losses(walk: Walkthrough) -> None:
         f"{before.loss[position]:.2f}$ nats before micro-tuning."
     )
     figure = plots.losses_figure(tokens, before.token, before.loss, after.loss)
-    _draw(figure, "losses")
+    _draw(walk, figure, "losses")
 
 
 def _choose_layer(walk: Walkthrough) -> int:
@@ -300,7 +319,7 @@ def _show_weights(walk: Walkthrough) -> None:
     weights, delta = walk.weights[layer], walk.deltas[layer][-1, 0]
     strongest = np.argsort(-np.abs(delta))[:NEURONS]
     before, after = weights[strongest], (weights + delta)[strongest]
-    _draw(plots.weights_figure(strongest, before, after), "weights")
+    _draw(walk, plots.weights_figure(strongest, before, after), "weights")
 
 
 def _show_first_step(walk: Walkthrough) -> None:
@@ -343,14 +362,14 @@ def _tex(value: float, digits: int = 4) -> str:
 def _show_delta(walk: Walkthrough) -> None:
     layer = _choose_layer(walk)
     figure = plots.neurons_figure(walk.deltas[layer][:, 0], walk.settings.layers[layer])
-    _draw(figure, "delta")
+    _draw(walk, figure, "delta")
 
 
 def _show_embedding(walk: Walkthrough) -> None:
     ends = np.cumsum([len(weights) for weights in walk.weights])[:-1]
     parts = np.split(walk.tuning.embeddings[0], ends)
     title = "The embedding, value by value"
-    _draw(plots.concatenated_figure(walk.settings.layers, parts, title), "embedding")
+    _draw(walk, plots.concatenated_figure(walk.settings.layers, parts, title), "embedding")
 
 
 def _show_product(walk: Walkthrough) -> None:
@@ -358,7 +377,7 @@ def _show_product(walk: Walkthrough) -> None:
     first, *other_vectors = walk.tuning.embeddings
     sizes = [len(weights) for weights in walk.weights]
     figure = plots.product_figure(walk.settings.layers, sizes, first, other_vectors)
-    _draw(figure, "cosine-similarity")
+    _draw(walk, figure, "cosine-similarity")
 
 
 _VIEWS: tuple[View, ...] = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -51,7 +51,15 @@ from neuralviz.plots.compare import Layout, similarity_heatmap, text_names
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.ui import compare
-from neuralviz.ui.address import RUN, digest_of, is_lost, mark_lost, remember_number, write
+from neuralviz.ui.address import (
+    RUN,
+    digest_of,
+    is_lost,
+    mark_lost,
+    read_new,
+    remember_number,
+    write,
+)
 from neuralviz.ui.choices import (
     REMEMBERED,
     choose_one,
@@ -70,6 +78,7 @@ from neuralviz.ui.inputs import (
     ALL_EXAMPLES,
     View,
     ask_texts,
+    load_view,
     put_texts_in_address,
     remember_texts,
     save_view,
@@ -81,6 +90,7 @@ from neuralviz.ui.page import (
     dim_old_results,
     is_tour_at,
     plain,
+    point_to,
     result_view_id,
     show_error,
     show_headline,
@@ -96,15 +106,18 @@ RUNS = SessionRuns(KEY, kept=8, stops_former=False)
 HEIGHT = 300  # px: leaves room for the blank below, on the first screen
 SETTINGS_LENGTH = 300  # characters of the line below a run's figures
 STAGE_LETTERS = 90  # of the chosen text, on one line of the stage
-SHOWN_RUNS, NEWEST = "shown-runs", "micro-tuning-newest"  # session state
-EARLIER = "earlier"  # query parameter: the settings of an earlier run, where they differ
+# session state: the shown runs, the newest one, and the id of the run that was started by a press
+SHOWN_RUNS, NEWEST, PRESSED = "shown-runs", "micro-tuning-newest", "micro-tuning-pressed"
+KEPT_RUNS = "micro-tuning-kept-runs"  # the address has those, unless it is that of the settings
 RECORDED = "recorded"
-LONG_TEXT = 5000  # characters, from which on the duration is said
+LONG_TEXT = 1000  # characters, from which on the duration is estimated
+LONG_RUN = 10.0  # seconds, from which on it is said
 SHOWN_PRODUCTS = 100
 BLANKS = SessionRuns("try-delta")
 SENTENCE = "sentence"  # session state and address: the sentence with a blank
 PATIENCE = 0.6  # seconds: enough to fill most sentences
 NO_OTHER = -1
+Chosen = tuple[str, tuple[str, ...], TuningSettings | None]  # a model's id, texts, settings
 EXAMPLES: Mapping[str, Sequence[str]] = ALL_EXAMPLES["micro-tuning"]
 
 
@@ -114,8 +127,9 @@ def show() -> None:
     with input_column, st.container(key="tune-inputs"):
         examples = {"Two banks": recorded_run().texts, **EXAMPLES}
         texts = ask_texts(KEY, examples, max_texts=1000).texts
+        linked_runs = _recall_linked()
         settings = _ask_run(model_id, texts)
-        visible_runs = _choose_runs()
+        visible_runs = _choose_runs(linked_runs, (model_id, tuple(texts), settings))
         records = [run.result for run, _ in visible_runs] or [recorded_run()]
         picked = [pick_text(record) for record in records]
     note = _describe_difference(records[-1], model_id, texts, settings)
@@ -123,15 +137,16 @@ def show() -> None:
         if note:
             st.caption(note)
         with dim_old_results("tune", bool(note)):
-            for column, (run, earlier), text in zip(
-                st.columns(len(picked)), visible_runs, picked, strict=False
-            ):
+            for place, column in enumerate(st.columns(len(picked))[: len(visible_runs)]):
                 with column:
-                    _show_run(run, earlier, text)
+                    _show_run(*visible_runs[place], picked[place], place)
             if not visible_runs:
                 _show_recorded(picked[0])
     with dim_old_results("tune-after", bool(note)):
         _show_finished([run for run, _ in visible_runs], picked)
+    newest = RUNS.last()
+    if newest is not None and newest.id == st.session_state.get(PRESSED):  # on a narrow screen
+        point_to(f".st-key-{KEY}-state-{newest.id}", is_framed=False)
 
 
 # --- what is run ---------------------------------------------------------------------------------
@@ -156,7 +171,8 @@ def _ask_run(model_id: str, texts: Sequence[str]) -> TuningSettings | None:
     if pressed:
         if st.session_state[f"{KEY}-source"] in USER_SOURCES:
             put_texts_in_address(KEY, texts)
-        RUNS.start(task, again=True, view=result_view_id(KEY))
+        run = RUNS.start(task, again=True, view=result_view_id(KEY))
+        st.session_state[PRESSED] = run.id
     is_example = model_id == BUNDLED and st.session_state[f"{KEY}-source"] == "Example"
     if not _restore(task) and is_example and is_tour_at("Micro-tuning"):  # without a press
         RUNS.start(task, again=True, view=COMMON_VIEW)
@@ -177,18 +193,17 @@ def _announce_duration(
     reader = text_reader() if model_id == BUNDLED else shared_model(model_id)
     with suppress(TextError):  # of which the run tells
         seconds = estimate_seconds(tokenize(reader, texts), settings, *layers)
-        st.info(
-            f"This takes {about_seconds(seconds)} on this machine. You can stop at any time and "
-            "keep what there is.",
-            icon=":material/schedule:",
-        )
+        if seconds >= LONG_RUN:
+            st.info(
+                f"This takes {about_seconds(seconds)} on this machine. You can stop at any time "
+                "and keep what is finished.",
+                icon=":material/schedule:",
+            )
 
 
 def _restore(task: TuneTexts) -> bool:
     """Make the run of a task the last one; return whether there is one, or a recording."""
-    _restore_earlier(task)
-    requested = (task.model.id, task.texts, task.settings)
-    is_recorded = not RUNS.list_runs() and not _describe_difference(recorded_run(), *requested)
+    is_recorded = _is_recorded((task.model.id, task.texts, task.settings))
     if is_recorded and RUN not in st.query_params:
         return True
     run = RUNS.recall(task, result_view_id(KEY))
@@ -196,30 +211,56 @@ def _restore(task: TuneTexts) -> bool:
     return run is not None or is_recorded
 
 
-def _restore_earlier(task: TuneTexts) -> None:
-    """Make the run that the address names beside that of ``task`` the last one."""
-    written = st.query_params.get(EARLIER)
-    if written and not _recall_earlier(task, written):
-        write({EARLIER: ""})
-        mark_lost(EARLIER)
-    if is_lost(EARLIER):
-        st.warning("The earlier run in this link is not saved here any more.")
+def _is_recorded(chosen: Chosen) -> bool:
+    """Whether the recorded run is the one of these settings, and no other one is there."""
+    return not _describe_difference(recorded_run(), *chosen) and not _find_own(chosen)
 
 
-def _recall_earlier(task: TuneTexts, written: str) -> bool:
-    with suppress(ValueError, LookupError, TypeError, AttributeError):  # of another page
-        earlier = replace(task, settings=_read_changes(written, task.settings))
-        return bool(RUNS.find(earlier) or RUNS.recall(earlier, result_view_id(KEY)))
-    return False
+def _find_own(chosen: Chosen) -> list[Run[RunRecord]]:
+    """The last run of these settings, if there is one."""
+    runs = RUNS.list_runs()
+    return [
+        run for run in runs if (run.task.model.id, run.task.texts, run.task.settings) == chosen
+    ][-1:]
 
 
-def _read_changes(written: str, settings: TuningSettings) -> TuningSettings:
-    changes = json.loads(written)
-    for name in changes.keys() & {"layers", "betas"}:
-        changes[name] = tuple(changes[name])
-    if "blueprints" in changes:
-        changes["blueprints"] = tuple(Blueprint(*pair) for pair in changes["blueprints"])
-    return replace(settings, **changes)
+def _recall_linked() -> list[Run[RunRecord]] | None:
+    """The runs that a just opened address names; None where the session state decides."""
+    linked = read_new(SHOWN_RUNS)
+    view_ids = linked.split(".") if linked else []
+    runs = [run for view_id in view_ids if (run := _recall_kept(view_id))]
+    if len(runs) < len(view_ids):
+        mark_lost(SHOWN_RUNS)
+    if is_lost(SHOWN_RUNS):
+        st.warning("A run of this link is not saved here any more.")
+    return None if linked is None else runs
+
+
+def _keep_run(run: Run[RunRecord]) -> str:
+    """The id under which a link finds a run; empty where its result is not kept."""
+    kept: dict[str, str] = st.session_state.setdefault(KEPT_RUNS, {})
+    if run.view and run.id not in kept:
+        settings = json.dumps(asdict(run.task.settings))
+        choices = (("model", run.task.model.id), ("settings", settings), ("view", run.view))
+        with suppress(OSError):  # no link without a folder to keep it in
+            kept[run.id] = save_view(View(run.task.texts, choices=choices))
+    return kept.get(run.id, "")
+
+
+def _recall_kept(view_id: str) -> Run[RunRecord] | None:
+    view = load_view(view_id)
+    if view is None:
+        return None
+    with suppress(ValueError, LookupError, TypeError, NeuralvizError):  # of another page
+        choices = dict(view.choices)
+        settings = json.loads(choices["settings"])
+        blueprints = tuple(Blueprint(*pair) for pair in settings.pop("blueprints"))
+        settings |= {name: tuple(settings[name]) for name in ("layers", "betas")}
+        read = TuningSettings(**settings, blueprints=blueprints)
+        return RUNS.recall(
+            TuneTexts(ModelRef.from_id(choices["model"]), view.texts, read), choices["view"]
+        )
+    return None
 
 
 # --- the settings -------------------------------------------------------------------------------
@@ -364,17 +405,25 @@ def _choose_layers(layers: Sequence[Layer], vocab_size: int) -> tuple[str, ...]:
 # --- what is shown -------------------------------------------------------------------------------
 
 
-def _choose_runs() -> list[tuple[Run[RunRecord], Run[RunRecord] | None]]:
-    """The runs to show, two at most, each with the earlier run that it is drawn over, if any."""
+def _choose_runs(
+    linked: list[Run[RunRecord]] | None,  # see `_recall_linked`
+    settings: Chosen,
+) -> list[tuple[Run[RunRecord], Run[RunRecord] | None]]:
+    """The runs to show, two at most, each with the earlier run that it is drawn over, if any.
+
+    None for the recorded run.
+    """
     runs: list[Run[RunRecord]] = RUNS.list_runs()
-    if not runs:
-        return []
-    if st.session_state.get(NEWEST) != runs[-1].id:
-        st.session_state[NEWEST] = runs[-1].id
-        st.session_state[SHOWN_RUNS] = [
-            run.number for run in runs[-2:] if run is runs[-1] or _can_be_overlaid(run, runs[-1])
-        ]
-    if len(runs) > 1:
+    own, is_recorded = _find_own(settings), _is_recorded(settings)
+    newest = RECORDED if is_recorded or not runs else runs[-1].id
+    if linked is not None or st.session_state.get(NEWEST) != newest:
+        first = [run for run in runs[-2:] if run is runs[-1] or _can_be_overlaid(run, runs[-1])]
+        shown = [] if is_recorded else first
+        if linked is not None:
+            shown = linked or own
+        st.session_state[SHOWN_RUNS] = [run.number for run in shown]
+        st.session_state[NEWEST] = newest
+    if len(runs) + is_recorded > 1:
         st.pills(
             "Runs",
             sorted(run.number for run in runs),
@@ -384,16 +433,13 @@ def _choose_runs() -> list[tuple[Run[RunRecord], Run[RunRecord] | None]]:
             persist_state="session",
             help="Two runs on the same texts are drawn in one figure, others side by side.",
         )
-    chosen = [run for run in runs if run.number in st.session_state.get(SHOWN_RUNS, [])][-2:]
+    chosen = [run for run in runs if run.number in st.session_state[SHOWN_RUNS]][-2:]
+    if not chosen and not is_recorded:
+        chosen = runs[-1:]
+    write({SHOWN_RUNS: "" if chosen == own else ".".join(filter(None, map(_keep_run, chosen)))})
     if len(chosen) == 2 and _can_be_overlaid(*chosen):
-        earlier, run = chosen
-        if earlier.view:
-            before, values = asdict(earlier.result.settings), asdict(run.result.settings)
-            changes = {k: v for k, v in before.items() if v != values[k]}
-            write({EARLIER: json.dumps(changes)})
-        return [(run, earlier)]
-    write({EARLIER: ""})
-    return [(run, None) for run in chosen or runs[-1:]]
+        return [(chosen[1], chosen[0])]
+    return [(run, None) for run in chosen]
 
 
 def _can_be_overlaid(earlier: Run[RunRecord], run: Run[RunRecord]) -> bool:
@@ -425,7 +471,7 @@ def recorded_run() -> RunRecord:
 def _show_recorded(text: int) -> None:
     """Show the recorded run to visitors who have not started one."""
     st.caption("**Recorded run.** Press **Tune** to see it live.")
-    _show_record(recorded_run(), RECORDED, text)
+    _show_record(recorded_run(), RECORDED, text, 0)
 
 
 def _show_finished(runs: Sequence[Run[RunRecord]], picked: Sequence[int]) -> None:
@@ -461,14 +507,14 @@ def _let_the_browser_draw() -> None:
 # --- a run, also while it goes on ----------------------------------------------------------------
 
 
-def _show_run(run: Run[RunRecord], earlier: Run[RunRecord] | None, text: int) -> None:
+def _show_run(run: Run[RunRecord], earlier: Run[RunRecord] | None, text: int, place: int) -> None:
     st.subheader(f"Run {run.number}", anchor=False)
     if earlier is not None and not earlier.is_over:
         show_run_panel(RUNS, earlier, lambda *_: None)
 
     def draw(record: RunRecord, _live: bool) -> None:
         if record.started_texts or record.parts:
-            _show_record(record, f"run-{run.id}", text, run.number, earlier)
+            _show_record(record, f"run-{run.id}", text, place, run.number, earlier)
 
     show_run_panel(RUNS, run, draw)
     settings = {"model": run.task.model.id, **headlines.describe_settings(run.task.settings)}
@@ -479,6 +525,7 @@ def _show_record(
     record: RunRecord,
     key: str,
     text: int,
+    place: int,  # from 0, of runs side by side
     run_number: int = 1,
     earlier_run: Run[RunRecord] | None = None,
 ) -> None:
@@ -495,11 +542,11 @@ def _show_record(
             st.warning(plain(warning))
         figure = plots.loss_figure(record, text, earlier, numbers)
         _draw(figure, record, text, f"{key}-loss", "loss")
-    if record.epochs_done(text) and st.toggle("More figures", key=f"{key}-more"):
+    if record.epochs_done(text) and _ask_more_figures(place):
         figure = plots.delta_norm_figure(record, text, earlier, numbers)
         with slide(f"{key}-norms"):
             _draw(figure, record, text, f"{key}-norm", "delta norm")
-        _show_neurons(record, key, text)
+        _show_neurons(record, key, text, place)
         if text in record.reports:
             _show_predictions(record, key, text)
 
@@ -511,12 +558,15 @@ def _draw(
     show_figure(figure, f"micro-tuning {name}", None, provenance, key=key, height=height)
 
 
-def _show_neurons(record: RunRecord, key: str, text: int) -> None:
+def _ask_more_figures(place: int) -> bool:
+    return st.toggle("More figures", key=f"tune-more-{place + 1}", **REMEMBERED)
+
+
+def _show_neurons(record: RunRecord, key: str, text: int, place: int) -> None:
     """The neurons of a layer, sorted by their delta."""
-    names = headlines.short_layer_names(record.settings.layers)
-    layer = st.selectbox(
-        "Layer", range(len(names)), format_func=names.__getitem__, key=f"{key}-layer"
-    )
+    names, of_layer = headlines.short_layer_names(record.settings.layers), f"tune-layer-{place + 1}"
+    remember_number(of_layer, range(len(names)), 0, names)
+    layer = st.selectbox("Layer", range(len(names)), format_func=names.__getitem__, key=of_layer)
     figure = plots.neurons_figure(record.delta(layer, text), record.settings.layers[layer])
     _draw(figure, record, text, f"{key}-delta", "neurons", 340)
     change = record.last[layer][text]

@@ -19,6 +19,7 @@ from neuralviz.errors import NeuralvizError
 from neuralviz.files import COMMON_VIEW
 from neuralviz.paths import app_folder
 from neuralviz.plots.report import WORD_JOINER  # prevents links and arrows, which escapes do not
+from neuralviz.ui.address import write
 from neuralviz.ui.downloads import offer_sentence, show_download_menu
 
 USER_SOURCES = ("Paste", "Upload")  # sources that hold a user's own texts
@@ -181,7 +182,7 @@ def show_card(title: str) -> bool:
 
 
 def _leave(parameter: str) -> None:
-    del st.query_params[parameter]
+    write({parameter: ""})
     st.rerun()
 
 
@@ -209,7 +210,7 @@ def _show_tour_card(title: str) -> bool:
     stop = STOPS[number - 1]
     says_no_more = set(st.query_params) <= {_STOP, "stage"}
     if says_no_more and st.session_state.get(_OPENED) != number and (address := _prepare(number)):
-        st.query_params.update({_STOP: str(number), **address})
+        write({_STOP: str(number), **address})
         st.rerun()  # widgets read the address as it was when the script run began
     with st.container(border=True, key="tour-card"):
         with slide("tour", f"{number}\\. {stop.question}"):
@@ -271,7 +272,7 @@ def show_questions() -> None:
             title = f"**{card.question}**"
             if st.button(title, type="tertiary", on_click=_set_list, args=(False,), help=card.text):
                 if card.page == _HOW_IT_WORKS:  # the list is on this page
-                    st.query_params[_QUESTION] = str(number)
+                    write({_QUESTION: str(number)})
                     st.rerun()
                 address = {_QUESTION: str(number), **card.address}
                 st.switch_page(find_page(card.page), query_params=address)
@@ -292,7 +293,7 @@ def _show_question_card(title: str) -> bool:
         st.session_state[_QUESTION] = number
         st.session_state.update(card.session)
         if card.address and set(st.query_params) <= {_QUESTION, "stage"}:
-            st.query_params.update(card.address)
+            write(card.address)
             st.rerun()  # widgets read the address as it was when the script run began
     with st.container(border=True, key="asked", horizontal=True, vertical_alignment="center"):
         st.markdown(f"**{card.question}** {card.text}")
@@ -307,9 +308,9 @@ def _show_question_card(title: str) -> bool:
     return True
 
 
-def point_to(selector: str) -> None:
-    """Scroll to what a link leads to, and frame it until the page runs again."""
-    _pointer(key="pointer-link", data={"at": [selector]})
+def point_to(selector: str, *, is_framed: bool = True) -> None:
+    """Scroll to what a link or a button leads to, and frame it until the page runs again."""
+    _pointer(key="pointer-link", data={"at": [selector], "bare": not is_framed})
 
 
 def result_view_id(key: str) -> str:

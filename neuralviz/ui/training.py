@@ -59,6 +59,7 @@ from neuralviz.training.settings import (
 from neuralviz.ui.address import remember_number
 from neuralviz.ui.choices import choose_one, corpus_store, pick_corpus, save_by_name
 from neuralviz.ui.figures import show_figure, show_table
+from neuralviz.ui.inputs import remember_texts
 from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.page import hide_on_stage, plain, show_error, show_headline, slide, wide_columns
 from neuralviz.ui.runs import RunSentences, SessionRuns, find_current_run, show_current_run
@@ -257,7 +258,10 @@ def _list_changes(changed: Sequence[NewNeighbours], texts: Sequence[str]) -> Non
     """List the nearest neighbour of some texts before and after the training."""
     rows = [[texts[i] for i in (change.text, change.before, change.after)] for change in changed]
     frame = pd.DataFrame(rows, columns=["text", "nearest before", "nearest after"])
-    show_table(frame, "training-changed", title="Texts with new neighbours", height=520)
+    column = st.column_config.TextColumn(width=110)  # so that all three are seen
+    narrow = dict.fromkeys(map(str, frame), column)
+    title = "Texts with new neighbours"
+    show_table(frame, "training-changed", title=title, height=520, column_config=narrow)
 
 
 @st.cache_data(max_entries=4, show_spinner=False, hash_funcs={TrainOnCorpus: repr})
@@ -297,9 +301,9 @@ def _offer_to_save(task: TrainOnCorpus, lessons: Lessons) -> None:
     kept = task.kept_steps()
     numbers = {lesson.settings.pairs: n for n, lesson in enumerate(lessons) if kept[n]}
     if not numbers:
-        st.caption("The weights of this training are not saved, so its encoder cannot be kept.")
+        st.caption("The weights of this training are not saved, so its encoder cannot be saved.")
         return
-    st.subheader("Keep the encoder", anchor=False)
+    st.subheader("Save the encoder", anchor=False)
     number = numbers[_choose_kind("Encoder of", list(numbers), "training-save-of")]
     settings = task.settings[number]
     if kept[number] < lessons[number].step:  # the training ended suddenly
@@ -357,7 +361,7 @@ def _show_experiments(chosen: TrainOnCorpus, corpus: str) -> None:
         list(tables.TRAINING_TABLES),
         key="training-table",
         format_func=str.capitalize,
-        help="Each row of the table is a training. Finished rows are saved.",
+        help="Each row of the table is a training run. Finished rows are saved.",
     )
     st.caption(tables.training_table(name).line)
     key = "training-table-seeds"
@@ -389,7 +393,7 @@ def _show_table(task: FillTrainingTable, corpus: str, result: FilledTable, _live
         plots.training_table_figure(table, result.cells, task.labels),
         f"training {task.table}",
         partial(tables.training_numbers, table, result.cells),
-        About(f"Trainings on “{corpus}”", settings),
+        About(f"Training runs on “{corpus}”", settings),
         key="training-table-figure",
         height=max(320, 140 + PIXELS_A_ROW * len({cell.row for cell in result.cells})),
     )
@@ -408,21 +412,24 @@ def open_folder() -> None:
             "`neuralviz.training.SnapshotCallback` records a training by sentence-transformers' "
             "Trainer into a folder. Open it again to see later steps."
         )
+        remember_texts(f"{FOLDER}-opened", {FOLDER: ""})
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            folder = st.text_input("Folder", key=FOLDER, placeholder="/path/to/snapshots").strip()
+            folder = st.text_input(
+                "Folder", key=FOLDER, placeholder="/path/to/snapshots", persist_state="session"
+            ).strip()
             pressed = st.button("Open", icon=":material/folder_open:", key=f"{FOLDER}-open")
-    if pressed:
-        st.session_state.pop(f"{FOLDER}-read", None)
-        try:
-            st.session_state[f"{FOLDER}-read"] = (folder, read_folder(folder))
-        except NeuralvizError as error:
-            show_error(error)
-    if f"{FOLDER}-read" in st.session_state:
-        folder, recorded = st.session_state[f"{FOLDER}-read"]
-        try:
-            _show_snapshots(folder, recorded)
-        except (ValueError, LookupError, TypeError, AttributeError):  # nobody checked the numbers
-            show_error(NeuralvizError(f"The snapshots in {folder} are damaged."))
+    opened, recorded = st.session_state.get(f"{FOLDER}-read", ("", None))
+    if not folder:
+        return
+    try:
+        if pressed or folder != opened:
+            recorded = read_folder(folder)
+            st.session_state[f"{FOLDER}-read"] = folder, recorded
+        _show_snapshots(folder, recorded)
+    except NeuralvizError as error:
+        show_error(error)
+    except (ValueError, LookupError, TypeError, AttributeError):  # nobody checked the numbers
+        show_error(NeuralvizError(f"The snapshots in {folder} are damaged."))
 
 
 def _show_snapshots(folder: str, recorded: RecordedTraining) -> None:

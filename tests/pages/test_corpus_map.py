@@ -322,17 +322,18 @@ def test_filters_are_in_the_address_and_reach_maps_and_lists(example: Corpus) ->
     assert "No text contains “telescope”." in read_page(page)
 
 
-def test_imported_vectors_are_the_first_map_of_their_corpus_and_have_no_model(
+def test_imported_vectors_are_a_method_of_their_corpus_and_have_no_model(
     kept: CorpusStore, example: Corpus
 ) -> None:
     corpus = kept.add("imported", ReadTexts(TEXTS))
     vectors = np.random.default_rng(0).normal(size=(len(TEXTS), 4)).astype(np.float32)
     imported = import_vectors(kept, corpus, ReadVectors("my file.npy", vectors)).kept
     make_map(kept, corpus, imported, PCA)
-    page = open_page(**{"map-a-reducer": "PCA"})
     spec = EmbedderSpec.from_json(imported.spec)
-    assert page.selectbox(key="map-a").value == spec.label == "file: my file.npy"
-    assert page.query_params["map-a"] == spec.label  # a link keeps it
+    page = open_page(**{"map-a-reducer": "PCA"})
+    assert page.selectbox(key="map-a").value == "mean"  # a link without methods never changes
+    page.selectbox(key="map-a").set_value(spec.label).run()
+    assert page.query_params["map-a"] == spec.label == "file: my file.npy"
     assert count_figures(page)
     newer = ReadVectors("newer.npy", vectors + 1)
     import_vectors(kept, corpus, newer)  # in another window

@@ -74,14 +74,13 @@ def test_links_bring_a_run_and_the_earlier_one_over_which_it_is_drawn_back(
     assert comparison in read_markdown(page)
     page.pills(key="shown-runs").set_value([1]).run()
     assert [heading.value for heading in page.subheader if "Run" in heading.value] == ["Run 1"]
-    assert "earlier" not in page.query_params
+    alone = {**page.query_params, "epochs": "3"}  # which a browser writes
     page.pills(key="shown-runs").set_value([1, 2]).run()
-    assert page.query_params["earlier"] == '{"epochs": 2}'
+    both = {**page.query_params, "epochs": "3"}
     view, kept = page.query_params["view"], tmp_path / "results"
     wait_until(lambda: len(list(kept.glob(f"{view}.*"))) == 2, 10)
 
-    address = {"view": view, "run": page.query_params["run"], "epochs": "3"}
-    again = page_at("micro_tuning", **address, earlier='{"epochs": 2}').run()
+    again = page_at("micro_tuning", **both).run()
     assert not again.exception
     assert comparison in read_markdown(again)
     assert "Result of" in read_captions(again)
@@ -89,10 +88,15 @@ def test_links_bring_a_run_and_the_earlier_one_over_which_it_is_drawn_back(
     assert last_run(again).result.texts == ("The dog barks.", "A cat sleeps.")
     embeddings = last_run(again).result.embeddings()
     np.testing.assert_array_equal(embeddings, last_run(page).result.embeddings())
-    for earlier in ('{"epochs": 7}', "{", '{"other": 1}', "[]", '{"layers": 0}'):
-        lost = page_at("micro_tuning", **address, earlier=earlier).run()
-        assert not lost.exception, earlier
-        assert "is not saved here" in lost.warning[0].value, earlier
+    faded = page_at("micro_tuning", **alone).run()  # the run of other settings that was looked at
+    assert "epochs 3 instead" not in read_markdown(faded)
+    assert "belong to other texts or settings" in read_captions(faded)
+    assert "epochs: 2" in read_captions(faded)
+    for shown in ("A" * 12, view, "../views"):
+        lost = page_at("micro_tuning", **both | {"shown-runs": shown}).run()
+        assert not lost.exception, shown
+        assert "is not saved here" in lost.warning[0].value, shown
+        assert "shown-runs" not in lost.query_params
     other = page_at("micro_tuning", view=view, epochs="4").run()
     assert "micro-tuning-runs" not in other.session_state  # nothing of other settings
 
@@ -160,6 +164,8 @@ def test_a_press_without_a_text_is_answered_and_many_texts_are_cut(bundled: obje
     for text in ("word " * 20_000, "字" * 24_000):
         page.text_area(key="micro-tuning-pasted").set_value(text).run()
         assert re.search(r"about \d+ (min|h) on this machine", read_messages(page))
+    page.text_area(key="micro-tuning-pasted").set_value("word" * 5000).run()
+    assert "on this machine" not in read_messages(page)  # it is one token
 
 
 @pytest.mark.parametrize(

@@ -300,6 +300,7 @@ def test_a_corpus_is_written_without_its_duplicates(run):
     for wrong, sentence in (
         (("--keep", "best"), "Unknown rule “best”. Choose from: longest, shortest, first."),
         (("--threshold", "1.2"), "The threshold must be between -1 and 1, not 1.2."),
+        (("-o", "x.csv", "--removed", "x.csv"), "Kept and removed texts need a file each."),
         (("--keep-id", "z"), "“few.csv” has no text with the ID “z”."),
     ):
         refused = run(*command, *wrong)

@@ -13,7 +13,6 @@ from neuralviz.maps import duplicates
 from neuralviz.maps.duplicates import (
     ROUNDING,
     SimilarPairs,
-    find_lowest,
     find_pairs,
     group_duplicates,
     group_texts,
@@ -49,7 +48,7 @@ def all_cosines(vectors: np.ndarray) -> np.ndarray:
 
 def pairs_of(vectors: np.ndarray) -> SimilarPairs:
     no_copies = np.zeros(len(vectors), dtype=bool)
-    return SimilarPairs(len(vectors), *span_texts(vectors), no_copies, -1.0, None)
+    return SimilarPairs(len(vectors), *span_texts(vectors), no_copies, None)
 
 
 def keep(vectors: np.ndarray, threshold: float, texts: list[str], *more) -> duplicates.KeptTexts:
@@ -59,13 +58,14 @@ def keep(vectors: np.ndarray, threshold: float, texts: list[str], *more) -> dupl
     return group_texts(pairs_of(vectors), threshold, lambda rows: vectors[rows], read_texts, *more)
 
 
-@pytest.mark.parametrize("held", [duplicates.HELD, 500])
-def test_a_few_pairs_connect_what_all_pairs_do_at_any_threshold(held: int, monkeypatch):
+@pytest.mark.parametrize(("held", "rows"), [(duplicates.HELD, 1024), (500, 64), (1, 70)])
+@pytest.mark.parametrize("spread", [0.5, 0.01, 5.0])
+def test_a_few_pairs_connect_what_all_pairs_do_at_any_threshold(held, rows, spread, monkeypatch):
     """Also where pairs are thinned out on the way, and of blocks smaller than the texts."""
     monkeypatch.setattr(duplicates, "HELD", held)
-    monkeypatch.setattr(duplicates, "ROWS", 64)
+    monkeypatch.setattr(duplicates, "ROWS", rows)
     monkeypatch.setattr(duplicates, "COLUMNS", 50)
-    vectors = clouds(200)
+    vectors = clouds(200, spread=spread)
     pairs, cosines = pairs_of(vectors), all_cosines(vectors)
     others = np.where(np.eye(200, dtype=bool), -2, cosines)
     assert (np.diff(pairs.cosines) <= 0).all()
@@ -128,18 +128,17 @@ def test_all_texts_may_be_duplicates_and_a_zero_vector_is_none():
     assert list(map(len, kept.groups)) == [2999]
 
 
-def test_larger_corpora_begin_where_half_of_the_texts_have_ten_similar_ones(monkeypatch):
-    vectors = clouds(400)
-    assert find_lowest(vectors) == -np.inf
-    monkeypatch.setattr(duplicates, "ALL_PAIRS", 300)
-    monkeypatch.setattr(duplicates, "PROBED", 400)
-    lowest = find_lowest(vectors)
-    tenth = np.sort(all_cosines(vectors), axis=1)[:, -11]
-    assert lowest == pytest.approx(np.median(tenth), abs=1e-6)
-    _, _, cosines = span_texts(vectors, lowest)
-    assert cosines.min() > lowest
-    whole = pairs_of(vectors).cosines
-    np.testing.assert_allclose(cosines, whole[whole > lowest], atol=1e-6)
+def test_a_large_corpus_of_forms_and_edits_has_as_many_duplicates_as_its_pairs_say():
+    """Forms of twenty equals at 0.999, and pairs at 0.97 that no text's tenth neighbour reaches."""
+    draw = np.random.default_rng(0)
+    forms = np.repeat(draw.normal(size=(60, 128)), 20, axis=0)
+    vectors = np.concatenate([forms, np.repeat(draw.normal(size=(600, 128)), 2, axis=0)])
+    vectors += np.repeat([0.02, 0.12], 1200)[:, None] * draw.normal(size=vectors.shape)
+    pairs, cosines = pairs_of(vectors), all_cosines(vectors) - 2 * np.eye(2400)
+    for threshold in (0.999, 0.96, 0.5):
+        expected = cosines.max(axis=1) >= threshold - ROUNDING
+        np.testing.assert_array_equal(pairs.has_duplicate(threshold), expected)
+    assert pairs.has_duplicate(0.96).mean() > 0.99
 
 
 def test_a_stop_ends_the_comparison_and_the_grouping():

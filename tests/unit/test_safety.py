@@ -12,6 +12,7 @@ UNSAFE = re.compile(
 )
 
 FIGURES = re.compile(r"\b(go|px|plt|alt)\.[A-Z]\w*\(")
+WRITES_ADDRESS = re.compile(r"del st\.query_params|query_params(\[.*\] =(?!=)|\.(update|clear))")
 NOT_UI = re.compile(r"^\s*(from|import) (neuralviz(?!\.ui\b| import ui$)|pages)", re.MULTILINE)
 
 
@@ -29,7 +30,8 @@ def test_nothing_unsafe_is_written() -> None:
     assert files_with(UNSAFE, "app.py", *folders) == []
 
 
-def test_only_plots_make_figures_and_pages_import_only_ui() -> None:
+def test_one_module_makes_figures_one_writes_the_address_and_pages_import_only_ui() -> None:
+    assert files_with(WRITES_ADDRESS, "app.py", "pages", "neuralviz", but="ui/address.py") == []
     assert files_with(FIGURES, "neuralviz", but="neuralviz/plots/") == []
     assert files_with(NOT_UI, "app.py", "pages") == []
 

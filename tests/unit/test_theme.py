@@ -58,13 +58,14 @@ def test_the_page_to_take_away_needs_no_network_and_runs_no_text() -> None:
     page = page_html(About("<b>"), figure_html(style(figure, dark=True), 300))
     assert "<script>alert" not in page
     assert "<script src=" not in page
+    assert "default-src 'none'" in page  # nor can anything in it ask for one
     assert "<h1>&lt;b&gt;</h1>" in page
     assert figure.layout.height is figure.layout.paper_bgcolor is None
     frame = pd.DataFrame({"<i>": ["<b>", None], "n": [-0.5, np.nan]})
     assert frame_html(frame, "A & B", {"n": "%.0f%%"}) == (
         "<h3>A &amp; B</h3><div class='results'><table><thead><tr><th class='text'>&lt;i&gt;</th>"
         "<th class='text'>n</th></tr></thead><tbody>"
-        "<tr><td class=text>&lt;b&gt;</td><td class=text data-value='-0.5'>-0%</td></tr>"
+        "<tr><td class='text'>&lt;b&gt;</td><td class=text data-value='-0.5'>-0%</td></tr>"
         "<tr><td class=text></td><td class=text></td></tr></tbody></table></div>"
     )
 

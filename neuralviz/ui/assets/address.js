@@ -3,7 +3,7 @@
 
 window.neuralvizAddress ??= (() => {
   const { pushState, replaceState } = history
-  const BESIDE = ["run", "earlier"] // name what is shown and decide nothing: never an entry
+  const BESIDE = ["run"] // names what is shown and decides nothing: never an entry
   const OWN = "zoom-" // begins what the browser alone knows; the page leaves it as it is
   let isAsked = false // by a person, since the last entry
 

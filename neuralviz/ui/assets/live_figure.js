@@ -86,7 +86,9 @@ function putOnStage(node, layout) {
 }
 
 function dataFor(node) {
-  const { data } = node.figure
+  const [n, ...hidden] = node.hiddenTraces
+  const data = node.figure.data.map((trace, place, { length }) =>
+    n === length && hidden.includes(place) ? { ...trace, visible: "legendonly" } : trace)
   if (!node.stageHeight) return data
   return data.map((trace) => {
     const { textfont, insidetextfont, outsidetextfont, colorbar } = trace
@@ -156,9 +158,11 @@ function layoutFor(node) {
   return layout
 }
 
-// The address has what a person has zoomed to or turned, by axis or scene, for this figure alone.
+// The address has what a person has zoomed to or turned, by axis or scene, and, behind the number of
+// traces, those that are hidden in the legend; for this figure alone.
 function readZoom(node) {
   node.zoomed = {}
+  node.hiddenTraces = []
   node.zoomText = window.neuralvizAddress?.zoomOf(node.spec.place) ?? ""
   const [drawn, seen] = node.zoomText.split("~")
   if (drawn !== node.spec.drawn) return
@@ -166,9 +170,10 @@ function readZoom(node) {
     for (const [name, at] of Object.entries(JSON.parse(seen))) {
       if (/^[xy]axis\d*$/.test(name)) node.zoomed[name] = { range: at, autorange: false }
       if (/^scene\d*$/.test(name)) node.zoomed[name] = { camera: at }
+      if (name === "hidden") node.hiddenTraces = [...at]
     }
   } catch {
-    node.zoomed = {}
+    [node.zoomed, node.hiddenTraces] = [{}, []]
   }
   if (node.spec.windows) node.zooming = setTimeout(tellWindow, ZOOMS_AFTER, node)
 }
@@ -183,6 +188,8 @@ function keepZoom(node) {
       seen[name] = part.camera
     }
   }
+  const hidden = node._fullData.flatMap(({ visible }, i) => (visible === "legendonly" ? [i] : []))
+  if (hidden.length) seen.hidden = [node._fullData.length, ...hidden]
   const short = (_, value) => typeof value === "number" ? Number(value.toPrecision(5)) : value
   const isZoomed = Object.keys(seen).length
   node.zoomText = isZoomed ? `${node.spec.drawn}~${JSON.stringify(seen, short)}` : ""
@@ -302,6 +309,9 @@ function listen(Plotly, node) {
     node.isZoomed ||= isZoom
     clearTimeout(node.zooming)
     node.zooming = setTimeout(tellWindow, ZOOMS_AFTER, node)
+  })
+  node.on("plotly_restyle", ([change]) => {
+    if (!node.redrawn && "visible" in change) keepZoom(node)
   })
   node.on("plotly_hover", ({ points: [point] }) => {
     const row = point.customdata

@@ -79,12 +79,13 @@ def _describe_sentence(view: MapView, sentence: str) -> str:
     rows = [placed[open_map.kept.id].near.indices[0] for open_map in maps]
     name = next(iter([*_labels_of_colours(view), *corpus.label_names]), "")
     labels: list[Sequence[str]] = [()] * len(rows)
+    sizes = corpus.sizes(name) if name else {}
     if name:
-        k = suggest_k([list(corpus.sizes(name).values())])
-        labels = [[_quote(label) for label in corpus.labels_at(name, near[:k])] for near in rows]
+        k = suggest_k([list(sizes.values())])
+        labels = [corpus.labels_at(name, near[:k]).tolist() for near in rows]
     texts = [_quote(corpus.texts_at(near[:1])[0]) for near in rows]
     return headlines.describe_landing(
-        _quote(sentence), name_methods(maps), labels, _quote(name), texts
+        _quote(sentence), name_methods(maps), labels, _quote(name), texts, sizes, _quote
     )
 
 
@@ -166,7 +167,11 @@ def _describe_agreement(view: MapView) -> str:
         return ""
     texts = many(len(shared.rows), "text") + describe_origin(view.corpus)
     return headlines.describe_agreement(
-        name_methods(view.methods), float(shared.shares.mean()), shared.k, texts
+        name_methods(view.methods),
+        float(shared.shares.mean()),
+        shared.k,
+        texts,
+        view.corpus.n_texts - 1,
     )
 
 

@@ -31,6 +31,7 @@ from neuralviz.maps.opened import OpenCorpus, Selection
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.store.vectors import KeptEmbedder
+from neuralviz.ui.address import remember_number, write
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.corpus.search import LIST, MapView, name_methods, select, show_work
 from neuralviz.ui.downloads import offer_table
@@ -41,7 +42,7 @@ from neuralviz.words import many
 
 DUPLICATES = "Near-duplicates"
 METHOD = "duplicates-method"  # in the address: the label of the method
-_GROUP = "duplicates-group"  # session state: the row of the text that is kept of the listed group
+_GROUP = "duplicates-group"  # session state and address: a row of the listed group
 _LINKED = "duplicates-linked"  # session state: whether the sentence was clicked just now
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 LISTED = 1000  # groups
@@ -250,12 +251,11 @@ def _ask_pairs(
 
 def _choose_threshold(corpus: OpenCorpus, embedder: KeptEmbedder, pairs: SimilarPairs) -> float:
     """Ask for a threshold, which is one corpus's and one method's, also in the address."""
-    lowest = min(np.ceil(1000 * max(pairs.lowest, 0)) / 1000, 0.999)
     return st.slider(
         "Threshold: cosine similarity",
-        lowest,
+        0.0,
         1.0,
-        max(pairs.first_threshold, lowest),
+        max(pairs.first_threshold, 0.0),
         0.001,
         "%.3f",
         key=f"duplicates-{corpus.corpus.id[:4]}{embedder.id[:4]}",
@@ -358,7 +358,9 @@ def _list_pairs(corpus: OpenCorpus, pairs: SimilarPairs, threshold: float) -> No
         "cosine": st.column_config.NumberColumn(format="%.3f", width=70),
         "difference": st.column_config.TextColumn(width=170),
     }
-    show_choosable_table(table, f"duplicates-pairs-{n_above}", choose, columns)
+    show_choosable_table(
+        table, f"duplicates-pairs-{n_above}", choose, columns, name="duplicates-pairs"
+    )
 
 
 def _list_groups(corpus: OpenCorpus, kept: KeptTexts) -> None:
@@ -384,12 +386,14 @@ def _list_groups(corpus: OpenCorpus, kept: KeptTexts) -> None:
         "kept": st.column_config.TextColumn(width="large"),
     }
     digest = Selection.from_rows(kept.removed, corpus.n_texts).digest[:8]
-    show_choosable_table(table, f"duplicates-groups-{digest}", choose, columns)
+    show_choosable_table(
+        table, f"duplicates-groups-{digest}", choose, columns, name="duplicates-groups"
+    )
     if len(kept.groups) > LISTED:
         st.caption(f"The largest {LISTED:,} of {len(kept.groups):,} groups. Downloads hold all.")
-    listed = np.flatnonzero(heads == kept.kept[st.session_state.get(_GROUP, heads[0])])
-    if len(listed):
-        _list_group(corpus, kept, groups[listed[0]])
+    chosen = remember_number(_GROUP, range(corpus.n_texts), int(heads[0]), corpus.corpus.id)
+    listed = np.flatnonzero(heads == kept.kept[chosen])  # none at another threshold
+    _list_group(corpus, kept, groups[listed[0] if len(listed) else 0])
 
 
 def _list_group(corpus: OpenCorpus, kept: KeptTexts, rows: np.ndarray) -> None:
@@ -410,6 +414,7 @@ def _list_group(corpus: OpenCorpus, kept: KeptTexts, rows: np.ndarray) -> None:
         f"duplicates-group-{rows[0]}-{len(rows)}",
         lambda place: _keep_instead(corpus, rows, int(rows[place])),
         columns,
+        name="duplicates-texts",
     )
 
 
@@ -430,5 +435,5 @@ def read_chosen(corpus: OpenCorpus) -> tuple[int, ...]:
 
 def _keep_instead(corpus: OpenCorpus, group: Sequence[int] | np.ndarray, row: int) -> None:
     chosen = [r for r in read_chosen(corpus) if r not in group]
-    st.query_params[_chosen_key(corpus)] = ",".join(str(r + 1) for r in (*chosen, row))
+    write({_chosen_key(corpus): ",".join(str(r + 1) for r in (*chosen, row))})
     st.session_state[_GROUP] = row

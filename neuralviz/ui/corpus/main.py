@@ -219,16 +219,14 @@ def choose_maps(
     is_valid = True
     for column, (key, label, method) in zip(st.columns(len(PLACES)), PLACES, strict=True):
         is_first = key == PLACES[0][0]
-        # what was imported last is shown first, to whom has not chosen
-        first = [method, *imported][-1] if is_first else method
-        _choose_again(f"map-{key}", first, imported, is_other=is_other)
+        _choose_again(f"map-{key}", method, imported, is_other=is_other)
         row = column.container(horizontal=True, vertical_alignment="bottom", gap="xsmall")
         try:
             with row:
                 spec = choose_method(
                     f"map-{key}",
                     label,
-                    first,
+                    method,
                     FOR_CORPORA,
                     optional=not is_first,
                     extra_methods=imported,
@@ -251,12 +249,13 @@ def choose_maps(
 def _choose_again(
     key: str, first: str, imported: Mapping[str, EmbedderSpec], *, is_other: bool
 ) -> None:
-    """Choose the first method after an import, and for a corpus without the chosen file."""
-    is_chosen = st.session_state.pop(f"{key}-renewed", False) and key in st.session_state
+    """Choose the file that was just imported here, the first one for a corpus without a file."""
     method = st.session_state.get(key, "")
-    if is_chosen or (is_other and method.startswith(FILE) and method not in imported):
+    if is_other and method.startswith(FILE) and method not in imported:
         st.session_state[key] = first
-    method = remember_choice(key, first)
+    if (label := st.session_state.pop(f"{key}-imported", "")) in imported:
+        st.session_state[key] = label
+    remember_choice(key, first)
 
 
 def choose_colour(place: Place, options: Mapping[str, str]) -> str:
@@ -390,8 +389,8 @@ def make_missing(corpus: Corpus, saved: Mapping[MapChoice, Saved], *, is_new: bo
         status = find_status(st.query_params.get(RUN, ""), _name_work(corpus))
         if missing and status not in (None, "done"):
             st.info(
-                "Work on this corpus ended early, or another server is still at it. The embeddings "
-                "that were finished are saved. Press the button above to make the rest."
+                "Work on this corpus ended early, or another server is working on it. Finished "
+                "embeddings are saved; press the button above to make the rest."
             )
         return
     is_shown = not is_of_others(run) or any(c in _get_task(run).choices for c in missing)
@@ -678,15 +677,14 @@ def _show_import_form(corpus: Corpus) -> None:
 
 
 def _import(corpus: Corpus, read: ReadVectors, *, in_order: bool = False) -> None:
-    """Import vectors, which the next run of the page announces and shows first."""
+    """Import vectors, which the next run of the page announces and shows."""
     imported = import_vectors(corpus_store(), corpus, read, in_order=in_order)
     label = imported_label(corpus_store(), corpus, imported.kept)
     st.session_state[_IMPORTED] = (
         f"Imported {many(corpus.n_texts, 'embedding')} of {imported.kept.dim:,} values as the "
         f"method “{label}”. {imported.matched}"
     )
-    for key, *_ in PLACES:
-        st.session_state[f"map-{key}-renewed"] = True  # its method is chosen anew: the vectors
+    st.session_state[f"map-{PLACES[0][0]}-imported"] = label  # for this session alone: links stay
 
 
 def _delete(corpus: Corpus) -> None:

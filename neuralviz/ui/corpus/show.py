@@ -507,7 +507,8 @@ def _show_near(view: MapView, open_map: OpenMap, near: Neighbours, kind: str) ->
         values = 1 - values
     values = np.where(np.abs(values) < NOTHING, 0, values)  # no -0.000
     config = {name: st.column_config.NumberColumn(format="%.3f", width=80)}
-    _show_table(view.corpus, rows, f"corpus-near-{kind}-{open_map.kept.id}", {name: values}, config)
+    key, by = f"corpus-near-{kind}-{open_map.kept.id}", f"near-{kind}-{open_map.kept.id[:4]}"
+    _show_table(view.corpus, rows, key, by, {name: values}, config)
 
 
 def _show_nearest(view: MapView) -> None:
@@ -541,7 +542,7 @@ def _show_selected(view: MapView) -> None:
         place="corpus-clear",
         provenance=plots.describe_maps(view.maps, corpus.n_texts),
     )
-    _show_table(view.corpus, rows, f"corpus-selected-{len(view.maps)}-{chosen.digest}")
+    _show_table(view.corpus, rows, f"corpus-selected-{len(view.maps)}-{chosen.digest}", "selected")
 
 
 def _show_clusters(view: MapView) -> None:
@@ -573,6 +574,7 @@ def _list_clusters(open_map: OpenMap, key: str) -> None:
         key,
         partial(choose_cluster, open_map),
         {"words": st.column_config.TextColumn(width="large")},
+        name=f"clusters-{open_map.kept.id[:4]}",
     )
     if may_change(open_map.corpus.corpus):
         _rename_cluster(open_map)
@@ -638,6 +640,7 @@ def _show_disagreement(view: MapView) -> None:
         view.corpus,
         shared.rows[order],
         f"corpus-different-{first.kept.id}-{second.kept.id}",
+        "different",
         {"shared": 100 * shared.shares[order]},
         {"shared": st.column_config.NumberColumn(format="%.0f%%", width=95)},
     )
@@ -649,6 +652,7 @@ def _show_table(
     corpus: OpenCorpus,
     rows: np.ndarray,
     key: str,
+    by: str,  # name of its order in the address
     first: dict[str, Any] | None = None,
     config: dict[str, Any] | None = None,
 ) -> None:
@@ -659,6 +663,8 @@ def _show_table(
     for name in corpus.label_names[:LISTED_LABELS]:
         table[name if name not in table else f"{name} (label)"] = corpus.labels_at(name, listed)
     columns = {"text": st.column_config.TextColumn(width="large"), **(config or {})}
-    show_choosable_table(
-        table, key, lambda place: choose_row(int(listed[place]), show=False), columns
-    )
+
+    def choose(place: int) -> None:
+        choose_row(int(listed[place]), show=False)
+
+    show_choosable_table(table, key, choose, columns, name=by)
