@@ -8,13 +8,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from neuralviz.headlines import Measured, Name, begin, predict_labels, rank_hits, write_values
-from neuralviz.maps.shares import chance, wilson_interval
+from neuralviz.maps.shares import compute_chance
 from neuralviz.words import joined, many, number, percent
 
 ALIKE = 0.5  # share of the neighbours in common, beyond chance, from which two methods agree
 REAL = 0.5  # share of the nearest texts that a label needs for a sentence to be near it
 NAMED = 4  # clusters in a sentence
-LEVEL = 0.05  # of a test
+LEVEL = 0.05  # of a test of labels near a sentence
+STRICT = 0.01  # of one of clusters with a word: people search often
 
 
 def describe_label(
@@ -117,12 +118,8 @@ def describe_matches(
         return f"No text contains {quoted}."
     sentence = f"**{n_found:,}** of {many(n_texts, 'text')} contain{'s' * (n_found == 1)} {quoted}"
     name, n_there, size = max(clusters, key=lambda cluster: cluster[1], default=("", 0, 0))
-    chance = size / n_texts
-    if (
-        name
-        and n_there > max(1, REAL * n_found)
-        and wilson_interval(n_there, n_found)[0] > 2 * chance
-    ):
+    chance = compute_chance(n_there, n_found, size, n_texts) * len(clusters)
+    if name and n_there > max(1, REAL * n_found) and chance <= STRICT:
         part = "all" if n_there == n_found else f"{n_there:,} of them"
         sentence += f"; {part} are in the cluster {quote_cluster(name, size)}"
     return f"{sentence}."
@@ -162,7 +159,7 @@ def describe_landing(
 def _is_no_chance(n: int, near: Sequence[str], label: str, sizes: Mapping[str, int]) -> bool:
     """Whether so many texts drawn at random would hardly have this label, or any other."""
     n_labelled = len(list(filter(None, near)))
-    by_chance = chance(n, n_labelled, sizes[label], sum(sizes.values()))
+    by_chance = compute_chance(n, n_labelled, sizes[label], sum(sizes.values()))
     return by_chance * len(sizes) <= LEVEL
 
 

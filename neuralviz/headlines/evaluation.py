@@ -114,7 +114,10 @@ def _compare(
 
 def _side_of_guessing(yardstick: Yardstick, method: RankedMethod) -> str:
     """Whether a method's whole interval is ``better`` or ``worse`` than guessing, or neither."""
-    bounds, chance = method.measured.interval(yardstick.name), yardstick.chance(method.measured)
+    bounds, chance = (
+        method.measured.interval(yardstick.name),
+        yardstick.compute_chance(method.measured),
+    )
     if bounds is None:
         return "unknown"
     leads = [yardstick.sign * (bound - chance) for bound in bounds]
@@ -122,7 +125,7 @@ def _side_of_guessing(yardstick: Yardstick, method: RankedMethod) -> str:
 
 
 def _describe_guessing(yardstick: Yardstick, measured: numbers.Measured) -> str:
-    reached = _write_value(yardstick, yardstick.chance(measured))
+    reached = _write_value(yardstick, yardstick.compute_chance(measured))
     if yardstick.measure in _BY_LABELS:
         return f"always guessing the most frequent label ({reached})"
     return f"chance ({reached})" if yardstick.is_share else "chance (0)"
@@ -133,7 +136,7 @@ def _describe_measured(
 ) -> Measured:
     """What a yardstick measures, in the words of the headline."""
     noun, result = _label_noun(data, quote), getattr(measured, yardstick.measure)
-    chance = _write_value(yardstick, yardstick.chance(measured))
+    chance = _write_value(yardstick, yardstick.compute_chance(measured))
     if yardstick.measure in _BY_LABELS:
         question = TASKS[data.task].question if isinstance(data, ProbingTask) else ""
         clause = f"a probe tells {question or f'which {noun} a text has'} for"

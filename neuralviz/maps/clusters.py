@@ -12,7 +12,7 @@ import numpy as np
 
 from neuralviz.maps.neighbours import distinct_rows
 from neuralviz.maps.nouns import Nouns
-from neuralviz.maps.shares import chance
+from neuralviz.maps.shares import compute_chance
 
 SMALLEST_CLUSTER = 5  # texts
 LARGEST_SMALLEST = 250  # texts; more would lose small topics of a large corpus
@@ -127,9 +127,9 @@ def name_clusters(
     outside, in_texts = Counter[str](), Counter[str]()
     nouns = Nouns()
     for text, label in zip(texts, clusters.labels.tolist(), strict=True):
-        in_order = _WORD.findall(text.lower())
+        in_order = split_words(text)
         nouns.count(in_order)
-        words = list(_naming_words(in_order))
+        words = list(naming_words(in_order))
         in_texts.update(set(words))
         if label < 0:
             outside.update(words)
@@ -158,7 +158,7 @@ def name_clusters(
         if stop_words:
             scores = _prefer_nouns(scores, nouns)
         best = sorted(scores, key=lambda word: (-scores[word], word))[: 2 * n_words]
-        drawn = [chance(support[word], size, in_texts[word], len(texts)) for word in best]
+        drawn = [compute_chance(support[word], size, in_texts[word], len(texts)) for word in best]
         if not _are_typical(drawn, sum(n > 1 for n in support.values())):
             best = []
         names.append(_drop_plurals(best)[:n_words])
@@ -207,7 +207,13 @@ def _is_marked_off(times: int, n_within: int, times_outside: int, n_rest: int) -
     return lowest * n_rest >= MARKED_OFF * highest * n_within
 
 
-def _naming_words(words: Iterable[str]) -> Iterator[str]:
+def split_words(text: str) -> list[str]:
+    """The words of a text in lower case, in order; of unspaced scripts, whole runs."""
+    return _WORD.findall(text.lower())
+
+
+def naming_words(words: Iterable[str]) -> Iterator[str]:
+    """Words that may name a cluster: no numbers; of unspaced scripts, pairs of characters."""
     for word in words:
         if _UNSPACED.search(word):
             for run in _UNSPACED.findall(word):

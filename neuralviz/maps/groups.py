@@ -12,24 +12,27 @@ import numpy as np
 
 from neuralviz.arrays import unit_vectors
 from neuralviz.errors import ShouldStop, check_stop, never
-from neuralviz.maps.clusters import SMALLEST_CLUSTER, Clusters, name_clusters
-from neuralviz.maps.shares import chance
+from neuralviz.maps.clusters import (
+    SMALLEST_CLUSTER,
+    Clusters,
+    name_clusters,
+    naming_words,
+    split_words,
+)
+from neuralviz.maps.shares import compute_chance
 
 PERMUTATIONS = 999  # none may reach what is decided: a level of 1 in 1,000
 AT_ONCE = 37  # permutations, a divisor of their number
 LEVEL = 1 / (PERMUTATIONS + 1)
 HELD = 1.0  # standard deviations above all pairs from which a cluster is held together
 LOOSE = 0.5  # share of the one method's similarity that the other's must not exceed
-COMMON = 0.8  # share of a cluster's texts with its phrase
-TYPICAL = 0.5  # share of a cluster's texts with each of its words
+COMMON = 0.8  # share of a cluster's texts with its phrase, and with each of its words
 MARKED_OFF = 2.0  # minimum ratio of shares, inside to outside
 FEWEST_WORDS = 3  # in a phrase
 MOST_WORDS = 100  # in a phrase
 NAMED_WORDS = 4
 READ_WORDS = 20  # candidates
 LONGER = 1.5  # minimum ratio of median lengths
-
-_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
@@ -161,13 +164,13 @@ def _decide(
 def find_traits(texts: Sequence[str], inside: np.ndarray, n_groups: int = 1) -> Traits:
     """What the texts ``inside`` share and the others do not: a phrase, words, their length.
 
-    A phrase of three words or more is in four fifths of the texts, a word in half of them, both
-    at least twice as often as outside. Each is tested at 1 in 1,000: phrases and words by Fisher's
+    A phrase of three words or more and each word are in four fifths of the texts, and at least
+    twice as often as outside. Each is tested at 1 in 1,000: phrases and words by Fisher's
     exact test (hypergeometric), corrected for all word positions or different words, lengths by
     the rank sum; all are corrected for ``n_groups``.
     """
     level = LEVEL / n_groups
-    words = [_WORD.findall(text.lower()) for text in texts]
+    words = [split_words(text) for text in texts]
     return Traits(
         _find_phrase(texts, words, inside, level),
         _find_words(texts, words, inside, level),
@@ -180,7 +183,7 @@ def is_marked_off(contains: np.ndarray, inside: np.ndarray, level: float) -> boo
     n_inside, n_outside = int(inside.sum()), int((~inside).sum())
     n_in, n_out = int((contains & inside).sum()), int((contains & ~inside).sum())
     is_frequent = n_in * n_outside >= MARKED_OFF * n_out * n_inside
-    return is_frequent and chance(n_in, n_inside, n_in + n_out, len(inside)) <= level
+    return is_frequent and compute_chance(n_in, n_inside, n_in + n_out, len(inside)) <= level
 
 
 def _find_phrase(
@@ -189,7 +192,6 @@ def _find_phrase(
     members = np.flatnonzero(inside).tolist()
     n_needed = math.ceil(COMMON * len(members))
     frequent: Counter[tuple[str, ...]] = Counter()
-    longest: list[tuple[str, ...]] = []
     for n_words in range(1, MOST_WORDS + 1):
         counts = Counter[tuple[str, ...]]()
         for member in members:
@@ -197,13 +199,13 @@ def _find_phrase(
             if n_words > 1:
                 sequences = {s for s in sequences if s[:-1] in frequent and s[1:] in frequent}
             counts.update(sequences)
-        frequent = Counter({s: n for s, n in counts.items() if n >= n_needed})
-        if not frequent:
+        longer = Counter({s: n for s, n in counts.items() if n >= n_needed})
+        if not longer:
             break
-        longest = list(frequent)
-    if not longest or len(longest[0]) < FEWEST_WORDS:
+        frequent = longer
+    phrase = max(frequent, key=lambda sequence: (frequent[sequence], sequence), default=())
+    if len(phrase) < FEWEST_WORDS:
         return ""
-    phrase = max(longest, key=lambda sequence: (counts[sequence], sequence))
     needle = f" {' '.join(phrase)} "
     contains = np.array([needle in f" {' '.join(text_words)} " for text_words in words])
     n_positions = sum(map(len, words))
@@ -229,12 +231,13 @@ def _find_words(
 ) -> tuple[str, ...]:
     clusters = Clusters(np.where(inside, 0, -1), 1)
     (candidates,) = name_clusters(texts, clusters, READ_WORDS)
-    n_different = len(set().union(*words))
+    different = [set(naming_words(text_words)) for text_words in words]
+    n_different = len(set().union(*different))
     chosen = []
     for word in candidates:
-        contains = np.array([word in text_words for text_words in words])
-        is_typical = (contains & inside).sum() >= TYPICAL * inside.sum()
-        if is_typical and is_marked_off(contains, inside, level / n_different):
+        contains = np.array([word in text_words for text_words in different])
+        is_common = (contains & inside).sum() >= COMMON * inside.sum()
+        if is_common and is_marked_off(contains, inside, level / n_different):
             chosen.append(word)
     return tuple(chosen[:NAMED_WORDS])
 

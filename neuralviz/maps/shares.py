@@ -64,7 +64,7 @@ def _bound_difference(both: float, by_first: float, by_second: float, by_none: f
     return min(max((by_first - by_second) / n + spread, (2 * exact - 1) * differ), 1.0)
 
 
-def chance(n_common: int, n_drawn: int, n_marked: int, n: int) -> float:
+def compute_chance(n_common: int, n_drawn: int, n_marked: int, n: int) -> float:
     """The probability that ``n_drawn`` of ``n`` texts hold ``n_common`` marked ones or more."""
     most = min(n_drawn, n_marked, n_common + _TERMS)  # far above the mean, terms fall fast
     counts = np.arange(n_common, most + 1)

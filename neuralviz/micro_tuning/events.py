@@ -90,8 +90,9 @@ class TuningEvent(ShortRepr):
     epochs: int  # epochs in the whole run
     loss: np.ndarray  # [text] cross entropy in nats before the step
     delta_norm: np.ndarray  # [text, layer] length of each delta after the step
-    # of the epoch's masked positions; below 1, the loss is that at the last ones read
+    # of the epoch's masked positions; below 1, the loss is that at the last ones read, NaN without
     share: float = 1.0
+    read: np.ndarray | None = None  # [text] share of its own positions; None after a whole epoch
     # per layer, [text, dim] after the step, if requested
     deltas: tuple[np.ndarray, ...] | None = None
     result: MicroTuning | None = None  # the finished run, only on the last event
@@ -229,7 +230,7 @@ class Part(NamedTuple):
     """The masked positions of a text that are read together."""
 
     text: int
-    share: float  # of all the positions, up to the last of these
+    share: float  # of the text's positions, up to the last of these
     loss: float  # mean cross entropy at these, in nats
 
 
@@ -254,6 +255,7 @@ class RunRecord:
         self.reports: dict[int, TextReport] = {}  # of finished texts
         self.epochs_reached = self.texts_done = self._batch = 0  # epochs of the current batch
         self.parts: list[Part] = []  # of the epoch that has begun, of long texts
+        self._read = 0.0  # share of that epoch's positions
         self.diverged: set[int] = set()  # texts whose loss or weights became infinite or NaN
 
     def _add(self, watched: WatchedEvent) -> None:
@@ -264,12 +266,12 @@ class RunRecord:
             return
         self._batch = len(event.loss)
         epoch, columns = event.epoch - 1, slice(first, first + self._batch)
-        if event.share < 1:
-            self.epochs_reached = epoch
-            losses = enumerate(event.loss.tolist(), first)
-            self.parts += [Part(i, event.share, loss) for i, loss in losses if np.isfinite(loss)]
+        if event.read is not None:
+            self.epochs_reached, self._read = epoch, event.share
+            parts = map(Part, range(first, columns.stop), event.read.tolist(), event.loss.tolist())
+            self.parts += [part for part in parts if np.isfinite(part.loss)]
             return
-        self.parts = []
+        self.parts, self._read = [], 0.0
         self.loss[epoch, columns] = event.loss
         self.delta_norm[epoch, columns] = event.delta_norm
         if event.deltas is not None:
@@ -305,8 +307,7 @@ class RunRecord:
     def progress(self) -> float:
         """Share of the work done, 0 … 1, by texts and the epochs of the current batch."""
         n_texts, inside = len(self.texts), float(self.epochs_reached % self.settings.epochs)
-        if self.parts:
-            inside += self.parts[-1].share
+        inside += self._read
         n_started = min(self._batch, n_texts - self.texts_done)
         return (self.texts_done + n_started * inside / self.settings.epochs) / n_texts
 

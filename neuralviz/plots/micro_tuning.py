@@ -87,7 +87,7 @@ def loss_figure(
     if parts:
         n_done = record.epochs_reached
         x, losses = [n_done + part.share for part in parts], [part.loss for part in parts]
-        hover = "so far in epoch %{x:.2~f}<br>loss %{y:.3f}"
+        hover = f"part of epoch {n_done + 1}<br>loss %{{y:.3f}}"
         traces.append(dots(x, losses, BEFORE, hover, size=9, name=f"parts in epoch {n_done + 1}"))
     return draw(
         traces,
