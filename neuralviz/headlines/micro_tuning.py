@@ -75,8 +75,8 @@ def _describe_first_parts(record: RunRecord, text: int) -> str:
         return begin(f"{name} has not finished its first epoch.")
     loss, share = so_far
     return (
-        f"At first, the loss of {name} is {number(loss, '.2f')} nats, judging by the "
-        f"{percent(share)} of its masked words that the model has predicted so far."
+        f"The loss of {name} starts at about {number(loss, '.2f')} nats, measured on "
+        f"{percent(share)} of its masked words so far."
     )
 
 
@@ -146,7 +146,7 @@ def describe_progress(record: RunRecord) -> str:
     if len(record.reports) == len(record.texts):
         return ""
     n_finished = f"{len(record.reports):,} of {many(len(record.texts), 'text')} finished"
-    return f"{n_finished}; epoch {record.epochs_reached:,} of {record.settings.epochs:,}."
+    return f"{n_finished}, in epoch {record.epoch:,} of {record.settings.epochs:,}."
 
 
 def describe_settings(settings: TuningSettings) -> dict[str, str]:
@@ -180,7 +180,7 @@ def compare_with_earlier(record: RunRecord, earlier: RunRecord, numbers: tuple[i
     """How a run differs from an earlier one on the same texts."""
     settings, before = (describe_settings(run.settings) for run in (record, earlier))
     differences = [f"{k} {v} instead of {before[k]}" for k, v in settings.items() if v != before[k]]
-    line = "wide line" if earlier.progress == 1 else "wide line, unfinished"
+    line = "wide line, unfinished" if describe_progress(earlier) else "wide line"
     changes = "; ".join(differences) or "the same settings"
     return f"Run {numbers[0]}, compared with run {numbers[1]} ({line}): {changes}."
 

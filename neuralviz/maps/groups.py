@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,33 +85,29 @@ def find_held_groups(
     )
     signs = np.repeat([1.0, -1.0], list(map(len, numbers)))
     within = [_mean_within(products, masks) for products in scores]
-    leads = signs * (within[0] - within[1])
-    is_decided = _decide(leads, scores[0] - scores[1], masks, signs, should_stop)
+    tight, loose = np.where(signs > 0, within, within[::-1])
+    is_held = (tight >= HELD) & (loose <= LOOSE * tight)
+    if not is_held.any():
+        return ()
+    leads = tight - loose
+    is_held &= _decide(leads, scores[0] - scores[1], masks, signs, should_stop)
     groups = []
     for place in range(2):
-        tight, loose = within[place], within[1 - place]
-        is_held = is_decided & (tight >= HELD) & (loose <= LOOSE * tight)
         candidates = np.flatnonzero(is_held & (signs == (1, -1)[place]))
         for row in candidates[np.argsort(-leads[candidates], kind="stable")].tolist():
             traits = find_traits(texts, masks[row], n_clusters)
             if traits:
-                ways = (place, 1 - place)
-                groups.append(
-                    HeldGroup(
-                        place,
-                        int(np.concatenate(numbers)[row]),
-                        _two(_mean_within(cosines[way], masks[row : row + 1])[0] for way in ways),
-                        _two(_mean_pairs(cosines[way]) for way in ways),
-                        traits,
-                    )
-                )
+                cluster = int(np.concatenate(numbers)[row])
+                own, other = cosines[place], cosines[1 - place]
+                within_both = _mean_group(own, masks[row]), _mean_group(other, masks[row])
+                overall = _mean_pairs(own), _mean_pairs(other)
+                groups.append(HeldGroup(place, cluster, within_both, overall, traits))
                 break
     return tuple(groups)
 
 
-def _two(values: Iterator[float]) -> tuple[float, float]:
-    first, second = values
-    return float(first), float(second)
+def _mean_group(products: np.ndarray, mask: np.ndarray) -> float:
+    return float(_mean_within(products, mask[None])[0])
 
 
 def _large_clusters(labels: np.ndarray) -> np.ndarray:

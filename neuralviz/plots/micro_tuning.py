@@ -202,7 +202,7 @@ def neurons_figure(deltas: np.ndarray, layer: str) -> go.Figure:
 
 def _epoch_axis(n: int) -> dict[str, Any]:
     return {
-        "title": "epoch",
+        "title": "completed epochs",
         "range": [-0.04 * n, n * 1.04],
         "nticks": 12 if n < 100 else 6,  # more would turn vertical
         "dtick": 1 if n <= FEW_EPOCHS else None,

@@ -17,6 +17,7 @@ from neuralviz.headlines.micro_tuning import (
     describe_steps,
     describe_story,
     short_layer_names,
+    warn_of_unread,
 )
 from neuralviz.jobs.micro_tuning import WalkThrough
 from neuralviz.micro_tuning.blanks import BLANK
@@ -129,6 +130,8 @@ def _show_step(
         else:
             found = plain(describe(walk)[number - 1])
             show_headline(f"{found}\n\n{step.sentence}", key=f"{PAGE}-step")
+            if steps is MOMENTS and walk.is_hardly_read:
+                st.warning(plain(warn_of_unread("text 1", walk.tuning.model_id)))
             step.show(walk)
     if walk is not None and step.show in MORE:
         with slide("step-more"):

@@ -164,6 +164,8 @@ def test_a_press_without_a_text_is_answered_and_many_texts_are_cut(bundled: obje
     for text in ("word " * 20_000, "字" * 24_000):
         page.text_area(key="micro-tuning-pasted").set_value(text).run()
         assert re.search(r"about \d+ (min|h) on this machine", read_messages(page))
+    page.text_area(key="micro-tuning-pasted").set_value("word" * 5000).run()
+    assert "on this machine" not in read_messages(page)  # it is one token
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from neuralviz.evaluation.similarity import (
     usable_labels,
 )
 from neuralviz.headlines.similar_texts import describe_agreement
-from neuralviz.plots.compare import Layout, difference_heatmap, text_names
+from neuralviz.plots.compare import Layout, difference_heatmap, similarity_heatmap, text_names
 
 
 def test_texts_without_a_label_are_left_out() -> None:
@@ -81,6 +81,18 @@ def test_a_difference_is_one_of_ranks_so_that_no_range_of_similarities_wins() ->
     assert (cells.zmin, cells.zmax) == (-2, 2)
     assert figure.layout.title.text == "Ranks: neural against sbert-wk"
     assert cells.colorbar.title.text == "orange: higher by neural"
+
+
+def test_a_heatmap_has_the_texts_where_they_fit_and_is_scaled_without_its_diagonal() -> None:
+    texts = [f"Text {i}, which is so long that it takes a second line." for i in range(16)]
+    vectors = np.random.default_rng(0).random((16, 4))
+    figure = similarity_heatmap(
+        similarity("neural", texts, vectors), Layout(text_names(texts), np.arange(16))
+    )
+    ((_, change),) = figure.layout.meta["from_width"]
+    assert change["yaxis.ticktext"][15] == "16. Text 15, which is so long …"
+    assert np.isnan(np.diagonal(figure.data[0].z)).all()
+    assert figure.data[0].zmax < 1
 
 
 def test_methods_that_agree_are_not_said_to_agree_least() -> None:

@@ -411,7 +411,7 @@ def cut_off(record: RunRecord, epochs: int, texts: slice = slice(None)) -> RunRe
     live.loss[epochs + 1 :, texts], live.delta_norm[epochs + 1 :, texts] = np.nan, np.nan
     cut = range(len(record.texts))[texts]
     live.reports = {i: report for i, report in record.reports.items() if i not in cut}
-    live.texts_done = len(live.reports)
+    live.texts_done, live.epochs_reached = len(live.reports), epochs + 1
     return live
 
 

@@ -71,7 +71,7 @@ def test_a_long_text_gives_events_as_its_parts_are_read(
             assert [part.loss for part in record.parts] == pytest.approx(
                 [losses.mean() for losses in of_group[:3]], rel=1e-4
             )
-            assert "by the" in describe_learning(record, 0)
+            assert "masked words so far" in describe_learning(record, 0)
             again = saved_and_loaded(record)
             assert (again.parts, again.progress) == (record.parts, record.progress)
     assert len(groups) > 4
