@@ -145,6 +145,8 @@ def describe_landing(
         if n > next_n and n >= REAL * k and _is_no_chance(n, labels_near, label, sizes):
             verb = "has" if n == 1 else "have"
             among = f"{n} of its {many(k, 'nearest text')} {verb}"
+            if n == k:
+                among = f"its {k} nearest texts all have" if k > 1 else "its nearest text has"
             near.append(f"by {method}, {among} the {name} **{quote(label)}**")
     if near:
         return f"“{sentence}”: {'; '.join(near)}."

@@ -261,7 +261,7 @@ def _choose_threshold(corpus: OpenCorpus, embedder: KeptEmbedder, pairs: Similar
         key=f"duplicates-{corpus.corpus.id[:4]}{embedder.id[:4]}",
         bind="query-params",
         width=THRESHOLD_WIDTH,
-        help="At first, it separates pairs of nearly the same wording best from all others.",
+        help="At first, the one that best separates nearly equal wordings from others.",
     )
 
 
@@ -277,8 +277,8 @@ def _show_groups(
     kept = _group(corpus, embedder, pairs, threshold, rule)
     if kept is None:
         st.info(
-            "So many texts reach this threshold that grouping them takes long. Raise it, or use "
-            "`neuralviz corpus duplicates`."
+            "So many texts reach this threshold that grouping them takes too long. Raise it, or "
+            "use `neuralviz corpus duplicates`."
         )
         return
     sizes, n_similar = list(map(len, kept.groups)), int(pairs.has_duplicate(threshold).sum())
