@@ -357,7 +357,7 @@ def _name_labels(
     colours: Mapping[int, str],  # by cluster; empty where colours mean something else
 ) -> list[dict[str, Any]]:
     """Names with lines to their clusters; on a flat map, names.js shows those with room."""
-    chosen = range(len(names))
+    chosen = list(range(len(names)))
     if seen is not None and len(names) > MOST_NAMED:
         shares = (np.array([place for _, place in names]) - seen.low) / seen.size
         chosen = np.flatnonzero(((shares >= 0) & (shares <= 1)).all(axis=1)).tolist()
