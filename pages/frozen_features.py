@@ -23,7 +23,7 @@ show_page_header(
         "the logarithm of the errors' variance, in place of the mean squared error. Rungs are "
         "trained on three fifths of the pairs, chosen on a fifth (**dev**), and measured once on "
         "the last fifth (**test**); all three have scores of all heights. **Layers of a rung**: "
-        "how far its score moves while a layer's cosine moves as it does among the dev pairs. "
+        "how much its score changes when a layer's cosine varies as it does across the dev pairs. "
         "**Squares** are baselines; **diamonds** are what the paper reaches with gpt2-medium on "
         "other pairs, those of STS-B."
     ),

@@ -227,7 +227,7 @@ def list_methods() -> None:
         if method.options:
             names = [_name_option(option, options_once[option.name]) for option in method.options]
             typer.echo(_fill(", ".join(names), "  options: ", 11))
-    typer.echo("\nOptions and their defaults (a method with another default names it):")
+    typer.echo("\nOptions and their defaults; a method whose default differs shows its own:")
     for option in options_once.values():
         typer.echo(f"  {option.name}={option.default}")
         typer.echo(_fill(f"{option.line}: {option.expects}.", " " * 6, 6))

@@ -98,7 +98,7 @@ def train_similarity(
         typer.Option(help=f"Rung to train. Repeatable. Default: {', '.join(RUNGS)}."),
     ] = None,
     seeds: Annotated[
-        int, typer.Option(min=1, max=100, help="Trainings per rung, each with its own seed.")
+        int, typer.Option(min=1, max=100, help="Training runs per rung, each with its own seed.")
     ] = 1,
     epochs: Annotated[
         int, typer.Option(help="Most passes over the pairs.")
@@ -189,7 +189,7 @@ def score(
         Path,
         typer.Argument(
             help=f"Table ({options.TABLES}) with the columns sentence1 and sentence2. Predictions "
-            "are compared with a column score, if there is one."
+            "are compared with the column score, if there is one."
         ),
     ],
     model: Annotated[

@@ -247,7 +247,7 @@ def table(
     *,
     model: StartModel = MINILM,
     seeds: Annotated[
-        int, typer.Option(min=1, max=100, help="Trainings per row, each with its own seed.")
+        int, typer.Option(min=1, max=100, help="Training runs per row, each with its own seed.")
     ] = 3,
     options: dict[str, Any],
     output: Annotated[

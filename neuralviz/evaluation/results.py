@@ -337,7 +337,7 @@ class Yardstick(Column):
     def sign(self) -> int:
         return 1 if self.better == HIGHER else -1
 
-    def chance(self, measured: Measured) -> float:
+    def compute_chance(self, measured: Measured) -> float:
         guessing = 0.5 if self.better == LOWER else 0.0
         return float(getattr(getattr(measured, self.measure), "baseline", guessing))
 

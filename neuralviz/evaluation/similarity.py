@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain, permutations
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from neuralviz.evaluation.broken import TIE
 from neuralviz.store.writing import write_pieces
 
 PAIRS_AT_A_TIME = 100_000
+PERMUTATIONS, FEWEST_DRAWN = 199, 6  # of texts; texts from which not all are tried
 MOST_LABELS = 40  # different ones of a column whose texts are grouped
 
 
@@ -145,16 +147,16 @@ def usable_labels(labels: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def nearest_shares(similarity: Similarity, labels: Sequence[str]) -> np.ndarray:
-    """[labelled text] whether its most similar text, or most of those equally so, has its label."""
+    """[labelled text] share of its most similar texts, of one if none ties, with its label."""
     is_used = similarity.has_vector & np.array([bool(label) for label in labels])
     if is_used.sum() < 2:
-        return np.zeros(0, dtype=bool)
+        return np.zeros(0)
     products = similarity.products[np.ix_(is_used, is_used)].astype(float)
     np.fill_diagonal(products, -np.inf)
     used_labels = np.asarray(labels)[is_used]
     is_nearest = products >= products.max(axis=1, keepdims=True) - TIE
     has_label = used_labels[:, None] == used_labels
-    return (has_label & is_nearest).sum(axis=1) > is_nearest.sum(axis=1) / 2
+    return (has_label & is_nearest).sum(axis=1) / is_nearest.sum(axis=1)
 
 
 def random_share(labels: Sequence[str]) -> float:
@@ -168,6 +170,26 @@ def correlated_methods(correlations: np.ndarray) -> list[tuple[int, int]]:
     pairs = list(zip(*np.triu_indices(len(correlations), k=1), strict=True))
     defined = [(int(a), int(b)) for a, b in pairs if np.isfinite(correlations[a, b])]
     return sorted(defined, key=lambda pair: correlations[pair])
+
+
+def agree_by_chance(first: Similarity, second: Similarity) -> float:
+    """The share of permutations of the texts in which two methods agree as well (Mantel 1967).
+
+    All permutations of up to five texts, 199 drawn ones of more, and the texts as they are.
+    """
+    has_both = first.has_vector & second.has_vector
+    n, draw = int(has_both.sum()), np.random.default_rng(0)
+    pairs = pair_indices(n)
+    ranks = np.zeros((2, n, n))
+    for method, similarity in enumerate((first, second)):
+        ranks[method][pairs] = scipy.stats.rankdata(
+            similarity.products[has_both][:, has_both][pairs]
+        )
+    fixed, moved = ranks + ranks.swapaxes(1, 2)
+    drawn = (draw.permutation(n) for _ in range(PERMUTATIONS))
+    orders = permutations(range(n)) if n < FEWEST_DRAWN else chain([range(n)], drawn)
+    sums = np.array([fixed[pairs] @ moved[np.ix_(o, o)][pairs] for o in map(list, orders)])
+    return float((sums >= sums[0]).mean())
 
 
 def least_alike(similarities: Sequence[Similarity]) -> tuple[int, int]:

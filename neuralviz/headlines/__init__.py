@@ -106,6 +106,8 @@ class Headline:
             bounds = f" (95% interval: {self._write_bounds()})" if self.interval else ""
             doubt = f"; {self.reason}" if self.reason and not self.interval else ""
             guessing = f"; {measured.guessing}" if measured.guessing else ""
+            if self.interval and self.interval[0] <= measured.guess:
+                guessing = f"; that is not significantly better than {self._name_guess()}"
             return f"With {best.name}, {measured.write(best.value)}{bounds}{doubt}{guessing}."
         if self.outcome == "level":
             names = join_names([best.name, *(entry.name for entry in self.rivals)])
@@ -133,9 +135,11 @@ class Headline:
         """That the best is not significantly better than guessing, where that is so."""
         if self.own_interval is None or self.own_interval[0] > self.measured.guess:
             return ""
+        return f" Not even the best method is significantly better than {self._name_guess()}."
+
+    def _name_guess(self) -> str:
         (guess,) = write_values([self.measured.guess], self.measured.is_share)
-        guesser = f"{self.measured.guesser} ({guess})"
-        return f" Not even the best method is significantly better than {guesser}."
+        return f"{self.measured.guesser} ({guess})"
 
     def _name_rest(self) -> str:
         return join_names([entry.name for entry in self.rest])
@@ -170,7 +174,7 @@ def compare_two(
 def rank_hits(measured: Measured, names: Sequence[str], hits: Sequence[np.ndarray]) -> Headline:
     """The headline of shares of the same texts; ``hits`` tell which texts each method got right."""
     if len(names) == 1:
-        bounds = wilson_interval(int(hits[0].sum()), len(hits[0]))
+        bounds = wilson_interval(float(hits[0].sum()), len(hits[0]))
         return Headline(measured, Entry(names[0], float(hits[0].mean())), interval=bounds)
     order = sorted(range(len(names)), key=lambda i: -hits[i].mean())
 
@@ -181,7 +185,7 @@ def rank_hits(measured: Measured, names: Sequence[str], hits: Sequence[np.ndarra
     entries = [Entry(names[i], float(hits[i].mean())) for i in order]
     best = hits[order[0]]
     headline = Headline.rank(measured, entries, interval, reason="")
-    return replace(headline, own_interval=wilson_interval(int(best.sum()), len(best)))
+    return replace(headline, own_interval=wilson_interval(float(best.sum()), len(best)))
 
 
 def predict_labels(label: str, k: int) -> str:
@@ -192,21 +196,32 @@ def predict_labels(label: str, k: int) -> str:
 
 def most_and_least(
     entries: Sequence[Entry],
+    noun: str,  # what the entries are, in the plural
     predicate: str = "most ({})",
     alike: str = "all about equally ({})",
     spec: str = ".2f",
 ) -> str:
-    """``a most (0.91), b least (0.12)``, or ``alike`` where both are written alike."""
-    ordered = sorted(entries, key=lambda entry: -entry.value)
-    high, low = (number(entry.value, spec) for entry in (ordered[0], ordered[-1]))
-    if len(ordered) == 1:
-        return f"{ordered[0].name} ({high})"
+    """``a most (0.91), b and c least (0.12)``, or ``alike`` where all are written alike."""
+    values = [entry.value for entry in entries]
+    high, low = (number(value, spec) for value in (max(values), min(values)))
+    if len(entries) == 1:
+        return f"{entries[0].name} ({high})"
     if high == low:
         return alike.format(high)
-    ties = [entry.name for entry in ordered if number(entry.value, spec) == low]
-    can_be_named = len(ties) <= MOST_NAMED and not any(" and " in name for name in ties)
-    least = joined(ties) if can_be_named or len(ties) == 1 else f"{len(ties)} others"
-    return f"{ordered[0].name} {predicate.format(high)}, {least} least ({low})"
+    most, least = (
+        [entry.name for entry in entries if number(entry.value, spec) == end] for end in (high, low)
+    )
+    return (
+        f"{_name_ties(most, noun)} {predicate.format(high)}, {_name_ties(least, noun)} least "
+        f"({low})"
+    )
+
+
+def _name_ties(names: Sequence[str], noun: str) -> str:
+    """Names with equal values, or how many there are where a list of them is hard to read."""
+    if len(names) > MOST_NAMED or (len(names) > 1 and any(" and " in name for name in names)):
+        return f"{len(names):,} {noun}"
+    return joined(names)
 
 
 def write_range(values: Sequence[float] | np.ndarray, spec: str = ".2f") -> str:

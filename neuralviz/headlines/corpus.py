@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from neuralviz.headlines import Measured, begin, predict_labels, rank_hits, write_values
-from neuralviz.maps.shares import wilson_interval
+from neuralviz.headlines import Measured, Name, begin, predict_labels, rank_hits, write_values
+from neuralviz.maps.shares import compute_chance
 from neuralviz.words import joined, many, number, percent
 
-ALIKE = 0.5  # share of the neighbours in common from which two methods are said to agree
+ALIKE = 0.5  # share of the neighbours in common, beyond chance, from which two methods agree
 REAL = 0.5  # share of the nearest texts that a label needs for a sentence to be near it
 NAMED = 4  # clusters in a sentence
+LEVEL = 0.05  # of a test of labels near a sentence
+STRICT = 0.01  # of one of clusters with a word: people search often
 
 
 def describe_label(
@@ -34,10 +36,20 @@ def describe_label(
     return rank_hits(share, names, hits).write_sentence()
 
 
-def describe_agreement(methods: Sequence[str], share: float, k: int, texts: str) -> str:
-    """How far two methods agree: the mean share, 0 … 1, of ``k`` nearest texts in common."""
+def describe_agreement(
+    methods: Sequence[str], share: float, k: int, texts: str, n_others: int
+) -> str:
+    """How far two methods agree: the mean share, 0 … 1, of ``k`` nearest texts in common.
+
+    Empty where ``k`` are so many of the ``n_others`` that chance brings half in common.
+    """
     first, second = methods
-    manner = "in much the same way" if share >= ALIKE else "differently"
+    by_chance = k / n_others
+    if by_chance > ALIKE:
+        return ""
+    manner = "in much the same way"
+    if share - by_chance < ALIKE * (1 - by_chance):
+        manner = "differently"
     overlap = f"share **{percent(share)}** of a text's {many(k, 'nearest text')}"
     return f"**{first}** and **{second}** group {texts} {manner}: they {overlap}."
 
@@ -81,7 +93,7 @@ def describe_trend(
         return ""
     written = write_values([correlation for _, correlation in trends], is_share=False)
     (first, _), texts = trends[0], many(n_texts, "text")
-    similar = f"near texts have similar values of **{name}**"
+    similar = f"neighbouring texts have similar values of **{name}**"
     where = ""
     if ends:
         (high, most), (low, least) = ends
@@ -106,12 +118,8 @@ def describe_matches(
         return f"No text contains {quoted}."
     sentence = f"**{n_found:,}** of {many(n_texts, 'text')} contain{'s' * (n_found == 1)} {quoted}"
     name, n_there, size = max(clusters, key=lambda cluster: cluster[1], default=("", 0, 0))
-    chance = size / n_texts
-    if (
-        name
-        and n_there > max(1, REAL * n_found)
-        and wilson_interval(n_there, n_found)[0] > 2 * chance
-    ):
+    chance = compute_chance(n_there, n_found, size, n_texts) * len(clusters)
+    if name and n_there > max(1, REAL * n_found) and chance <= STRICT:
         part = "all" if n_there == n_found else f"{n_there:,} of them"
         sentence += f"; {part} are in the cluster {quote_cluster(name, size)}"
     return f"{sentence}."
@@ -121,24 +129,38 @@ def describe_landing(
     sentence: str,
     methods: Sequence[str],
     labels: Sequence[Sequence[str]],  # by method, of the nearest texts; ``""`` is none
-    name: str,  # column of labels; empty without one
+    name: str,  # column of labels, markdown; empty without one
     nearest: Sequence[str],  # text nearest to the sentence, by method, markdown
+    sizes: Mapping[str, int],  # texts by label, of all
+    quote: Name = str,  # escapes a label
 ) -> str:
-    """The label that half or more of the texts near a sentence have, else the nearest text."""
+    """The label that texts near a sentence have more often than by chance, else the nearest text.
+
+    Half of the nearest texts or more have it, and chance, corrected for all labels, is 5% at most.
+    """
     near = []
     for method, labels_near in zip(methods, labels, strict=True):
         counts, k = Counter(filter(None, labels_near)).most_common(2), len(labels_near)
         (label, n), (_, next_n) = [*counts, ("", 0), ("", 0)][:2]
-        if name and n > next_n and n >= REAL * k:
+        if n > next_n and n >= REAL * k and _is_no_chance(n, labels_near, label, sizes):
             verb = "has" if n == 1 else "have"
             among = f"{n} of its {many(k, 'nearest text')} {verb}"
-            near.append(f"by {method}, {among} the {name} **{label}**")
+            if n == k:
+                among = f"its {k} nearest texts all have" if k > 1 else "its nearest text has"
+            near.append(f"by {method}, {among} the {name} **{quote(label)}**")
     if near:
         return f"“{sentence}”: {'; '.join(near)}."
     texts = [f"“{text}” by **{method}**" for text, method in zip(nearest, methods, strict=True)]
     if len(set(nearest)) == 1:
         texts = [f"“{nearest[0]}”"]
     return f"The text nearest to “{sentence}” is {joined(texts)}." if texts else ""
+
+
+def _is_no_chance(n: int, near: Sequence[str], label: str, sizes: Mapping[str, int]) -> bool:
+    """Whether so many texts drawn at random would hardly have this label, or any other."""
+    n_labelled = len(list(filter(None, near)))
+    by_chance = compute_chance(n, n_labelled, sizes[label], sum(sizes.values()))
+    return by_chance * len(sizes) <= LEVEL
 
 
 def describe_duplicates(n_similar: int, n_texts: int) -> str:
@@ -172,21 +194,17 @@ def describe_held_group(
     lengths: tuple[int, int] | None = None,  # median words, in the group and outside
 ) -> str:
     """A group that one method holds together far more than the other, and what its texts share."""
-    cosines = [
-        f"{number(mean, '.2f')}, all pairs {number(mean_of_all, '.2f')}"
-        for mean, mean_of_all in zip(within, overall, strict=True)
-    ]
-    shared = []
-    if phrase:
-        shared.append(f"share the phrase “{phrase}”")
-    elif words:
-        noun = "word" if len(words) == 1 else "words"
-        shared.append(f"share the {noun} {joined([f'“{word}”' for word in words])}")
+    above, by_other = (number(a - b, ".2f") for a, b in zip(within, overall, strict=True))
+    kind = ""
     if lengths:
-        kind = "longer" if lengths[0] > lengths[1] else "shorter"
-        shared.append(f"are {kind} (median {lengths[0]:,} words, the others {lengths[1]:,})")
+        kind = "longer " if lengths[0] > lengths[1] else "shorter "
+        shared = f"have {lengths[0]:,} words, the others {lengths[1]:,} (medians)"
+    if words:
+        noun = "word" if len(words) == 1 else "words"
+        shared = f"share the {noun} {joined([f'“{word}”' for word in words])}"
+    if phrase:
+        shared = f"share “{phrase}”"
     return (
-        f"**{methods[0]}** holds **{many(n_texts, 'text')}** together far more tightly than "
-        f"**{methods[1]}** does: they {joined(shared)}. Their mean cosine is {cosines[0]}; by "
-        f"{methods[1]} {cosines[1]}."
+        f"By **{methods[0]}**, **{many(n_texts, kind + 'text')}** are closer than by "
+        f"**{methods[1]}** (cosine {above} above average, against {by_other}): they {shared}."
     )

@@ -29,6 +29,7 @@ from neuralviz.headlines import (
     join_names,
     most_and_least,
     predict_labels,
+    write_range,
     write_values,
 )
 from neuralviz.words import many, number
@@ -44,6 +45,7 @@ _BROKEN = {
     "pairs": ("the dissimilar pair is rated as more similar in", "comparison"),
     "triplets": ("the text of another group is nearer in", "triplet"),
 }
+APART = 2.4  # standard deviations between the highest and the lowest of three: 5% by chance
 FAR = 0.25  # of all ranks: a pair that is no further from its own is not far off
 _LONGEST_NOUN = 30  # characters of a column's name that stands in a sentence
 
@@ -112,7 +114,10 @@ def _compare(
 
 def _side_of_guessing(yardstick: Yardstick, method: RankedMethod) -> str:
     """Whether a method's whole interval is ``better`` or ``worse`` than guessing, or neither."""
-    bounds, chance = method.measured.interval(yardstick.name), yardstick.chance(method.measured)
+    bounds, chance = (
+        method.measured.interval(yardstick.name),
+        yardstick.compute_chance(method.measured),
+    )
     if bounds is None:
         return "unknown"
     leads = [yardstick.sign * (bound - chance) for bound in bounds]
@@ -120,7 +125,7 @@ def _side_of_guessing(yardstick: Yardstick, method: RankedMethod) -> str:
 
 
 def _describe_guessing(yardstick: Yardstick, measured: numbers.Measured) -> str:
-    reached = _write_value(yardstick, yardstick.chance(measured))
+    reached = _write_value(yardstick, yardstick.compute_chance(measured))
     if yardstick.measure in _BY_LABELS:
         return f"always guessing the most frequent label ({reached})"
     return f"chance ({reached})" if yardstick.is_share else "chance (0)"
@@ -131,7 +136,7 @@ def _describe_measured(
 ) -> Measured:
     """What a yardstick measures, in the words of the headline."""
     noun, result = _label_noun(data, quote), getattr(measured, yardstick.measure)
-    chance = _write_value(yardstick, yardstick.chance(measured))
+    chance = _write_value(yardstick, yardstick.compute_chance(measured))
     if yardstick.measure in _BY_LABELS:
         question = TASKS[data.task].question if isinstance(data, ProbingTask) else ""
         clause = f"a probe tells {question or f'which {noun} a text has'} for"
@@ -249,15 +254,26 @@ def describe_followed_quality(
 ) -> str:
     """Which quality of paraphrases the best method follows best; empty where none is measured."""
     for label, measured in best_first(results, data, yardstick):
-        means = [
-            Entry(quote(quality_map.quality), float(np.nanmean(quality_map.kendall_c)))
-            for quality_map in measured.paraphrases
-            if np.isfinite(quality_map.kendall_c).any()
-        ]
-        if means:
-            label = short_name(results, name)(label)
-            return f"By mean tau-c, {label} follows {most_and_least(means)}."
+        maps = [one for one in measured.paraphrases if np.isfinite(one.kendall_c).any()]
+        if not maps:
+            continue
+        means = [float(np.nanmean(quality_map.kendall_c)) for quality_map in maps]
+        label, high, low = short_name(results, name)(label), np.argmax(means), np.argmin(means)
+        spread = np.hypot(_spread_by_chance(maps[high]), _spread_by_chance(maps[low]))
+        if len(maps) > 1 and means[high] - means[low] < APART * spread:
+            levels = write_range(means)
+            return f"By mean tau-c, {label} follows all qualities about equally ({levels})."
+        entries = [Entry(quote(one.quality), mean) for one, mean in zip(maps, means, strict=True)]
+        alike = "all qualities equally ({})"
+        most = most_and_least(entries, "qualities", "most closely ({})", alike)
+        return f"By mean tau-c, {label} follows {most}."
     return ""
+
+
+def _spread_by_chance(quality_map: numbers.QualityMap) -> float:
+    """Standard deviation of a mean tau of independent orders (Kendall 1938)."""
+    n = quality_map.n[np.isfinite(quality_map.kendall_c)]
+    return float(np.sqrt((2 * (2 * n + 5) / (9 * n * (n - 1))).sum()) / len(n))
 
 
 def describe_shared_errors(results: Results, data: int, name: Name = str) -> str:

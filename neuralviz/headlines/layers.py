@@ -24,6 +24,7 @@ from neuralviz.headlines import (
     Headline,
     Measured,
     Name,
+    begin,
     compare_two,
     most_and_least,
     write_range,
@@ -63,10 +64,10 @@ def describe_best_layer(
     median = reversed_median(by_layer, coefficient) if is_whole else None
     if median is not None:
         return (
-            f"No layer follows people's scores: the median {name} of all layers is "
+            f"No layer follows people's scores: the median {name} correlation of all layers is "
             f"{number(median, '.2f')} on {pairs}. {REVERSE}"
         ), best
-    measured = Measured(f"{name} with people's scores is", pairs)
+    measured = Measured(f"the {name} correlation with people's scores is", pairs)
     pooling = POOLING_NAMES[best.pooling]
     layer_name = f"{best.layer} ({pooling})"
     if best.rival is None:
@@ -92,7 +93,9 @@ def describe_parts(
     bounds = interval_of_difference(whole, plain_mean, coefficient)
     if not np.isfinite([sbert_wk, mean]).all() or bounds is None:
         return ""
-    measured = Measured(f"{name} with people's scores is", many(len(whole.scores), "pair"))
+    measured = Measured(
+        f"the {name} correlation with people's scores is", many(len(whole.scores), "pair")
+    )
     entries = Entry("SBERT-WK", sbert_wk), Entry("the mean of the last layer", mean)
     return compare_two(measured, *entries, bounds)
 
@@ -106,12 +109,12 @@ def describe_text(words: Sequence[FollowedWord], weights: TokenWeights) -> str:
     first = int(weights.layers[0])
     named = words[: max(1, min(NAMED, len(words) - 1))]
     turns = np.array([word.turns[first:] for word in named]).mean(axis=0)
-    layer = first + int(turns.argmax()) + 1
     share, names = sum(word.importance for word in named), [_quote(word.word) for word in named]
-    return (
-        f"{share:.0%} of this embedding comes from {joined(names)}: "
-        f"layer {layer} changes {'them' if len(named) > 1 else 'it'} most."
-    )
+    sentence = f"{share:.0%} of this embedding comes from {joined(names)}"
+    if np.ptp(np.sort(turns)[-2:]) < CLEARLY:
+        return f"{sentence}."
+    layer = first + int(turns.argmax()) + 1
+    return f"{sentence}: layer {layer} changes {'them' if len(named) > 1 else 'it'} most."
 
 
 def describe_map(cosines: np.ndarray, subject: str, value: str) -> str:
@@ -119,13 +122,12 @@ def describe_map(cosines: np.ndarray, subject: str, value: str) -> str:
     turns = 1 - np.diagonal(cosines, 1)
     if len(turns) == 0:
         return ""
-    if turns.max() - turns.min() < CLEARLY:
-        return f"All layers turn {subject} about equally ({value}: {write_range(turns)})."
-    high, low = (number(float(turn), ".2f") for turn in (turns.max(), turns.min()))
-    return (
-        f"Layer {turns.argmax() + 1} turns {subject} most ({value}: {high}), layer "
-        f"{turns.argmin() + 1} least ({low})."
-    )
+    if np.ptp(turns) < CLEARLY:
+        return f"All layers turned {subject} about equally ({value}: {write_range(turns)})."
+    entries = [Entry(f"layer {layer}", float(turn)) for layer, turn in enumerate(turns, 1)]
+    written = subject.replace("{", "{{").replace("}", "}}")  # a token may be a brace
+    predicate = f"turned {written} most ({value}: {{}})"
+    return begin(f"{most_and_least(entries, 'layers', predicate)}.")
 
 
 def describe_corpus(words: Sequence[str], variance: np.ndarray) -> str:
@@ -147,11 +149,11 @@ def describe_blocks(changes: pd.DataFrame, *, per_value: bool, epoch: int) -> st
     values = np.sqrt(squares)
     entries = [Entry(f"block {block}", float(value)) for block, value in values.items()]
     if len(entries) == 1:
-        clause = f"{entries[0].name} has changed by {entries[0].value:.2g}"
+        clause = f"{entries[0].name} changed by {entries[0].value:.2g}"
     elif np.ptp(values) <= ABOUT_EQUAL * values.max():
-        clause = f"all blocks have changed about equally ({write_range(values.to_numpy(), '.2g')})"
+        clause = f"all blocks changed about equally ({write_range(values.to_numpy(), '.2g')})"
     else:
-        clause = most_and_least(entries, "has changed most ({})", spec=".2g")
+        clause = most_and_least(entries, "blocks", "changed most ({})", spec=".2g")
     return f"After {many(epoch, 'epoch')} of micro-tuning on this text, {clause}."
 
 
@@ -178,7 +180,7 @@ def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
     pairs = many(len(ladder.test.scores), "test pair")
     if np.ptp(ladder.test.scores) == 0:
         return f"All {pairs} have the same score, so the correlation is undefined."
-    lines, measured = ladder_lines(ladder), Measured("Spearman is", pairs)
+    lines, measured = ladder_lines(ladder), Measured("the Spearman correlation is", pairs)
     rung = best_line(line for line in lines if line.rung)
     best = best_line(line for line in lines if not line.rung) or lines[0]
     if rung is None or rung.rung is None:

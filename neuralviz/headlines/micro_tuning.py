@@ -75,8 +75,8 @@ def _describe_first_parts(record: RunRecord, text: int) -> str:
         return begin(f"{name} has not finished its first epoch.")
     loss, share = so_far
     return (
-        f"At first, the loss of {name} is {number(loss, '.2f')} nats, by the {percent(share)} of "
-        "its masked words that the model has predicted so far."
+        f"The loss of {name} starts at about {number(loss, '.2f')} nats, measured on "
+        f"{percent(share)} of its masked words so far."
     )
 
 
@@ -106,11 +106,11 @@ def describe_warnings(record: RunRecord) -> list[str]:
 def warn_of_unread(texts: str, model_id: str) -> str:
     """A warning of ``texts``, such as “text 3”, in which the model knows few words."""
     subject = "The bundled model reads English and" if model_id == BUNDLED else "The model"
-    return f"{subject} hardly reads {texts}: for another language, choose a model of that language."
+    return f"{subject} hardly reads {texts}: choose a model of its language."
 
 
 def describe_words(record: RunRecord, text: int) -> str:
-    """Which words have the largest shares of a text's embedding; empty where they are unknown."""
+    """The words with the largest shares of a text's embedding, of either sign; may be empty."""
     report = record.reports[text]
     if report.shares is None:
         return ""
@@ -122,8 +122,7 @@ def describe_words(record: RunRecord, text: int) -> str:
             spelt.setdefault(word.lower(), word)
             places.setdefault(word.lower(), []).append(share)
     shares = {word: sum(parts) for word, parts in places.items()}
-    ordered = sorted(shares, key=lambda word: -shares[word])
-    largest = [word for word in ordered[:NAMED] if shares[word] > 0]
+    largest = sorted(shares, key=lambda word: -abs(shares[word]))[:NAMED]
     if not largest:
         return ""
 
@@ -134,9 +133,8 @@ def describe_words(record: RunRecord, text: int) -> str:
         return f"“{spelt[word]}” ({sign}{percent(abs(shares[word]))}{often})"
 
     share, verb = ("shares", "come") if len(largest) > 1 else ("share", "comes")
-    opposite = ""
-    if shares[ordered[-1]] < -shares[largest[-1]]:
-        opposite = f"; {name(ordered[-1])} pulled the other way"
+    is_against = any(shares[word] < 0 for word in largest)
+    opposite = "; a negative share pulled the other way" * is_against
     return (
         f"In {_name_text(record, text)}, punctuation aside, the largest {share} of the change in "
         f"the weights {verb} from {joined(list(map(name, largest)))}{opposite}."
@@ -148,7 +146,7 @@ def describe_progress(record: RunRecord) -> str:
     if len(record.reports) == len(record.texts):
         return ""
     n_finished = f"{len(record.reports):,} of {many(len(record.texts), 'text')} finished"
-    return f"{n_finished}; epoch {record.epochs_reached:,} of {record.settings.epochs:,}."
+    return f"{n_finished}, in epoch {record.epoch:,} of {record.settings.epochs:,}."
 
 
 def describe_settings(settings: TuningSettings) -> dict[str, str]:
@@ -182,7 +180,7 @@ def compare_with_earlier(record: RunRecord, earlier: RunRecord, numbers: tuple[i
     """How a run differs from an earlier one on the same texts."""
     settings, before = (describe_settings(run.settings) for run in (record, earlier))
     differences = [f"{k} {v} instead of {before[k]}" for k, v in settings.items() if v != before[k]]
-    line = "wide line" if earlier.progress == 1 else "wide line, unfinished"
+    line = "wide line, unfinished" if describe_progress(earlier) else "wide line"
     changes = "; ".join(differences) or "the same settings"
     return f"Run {numbers[0]}, compared with run {numbers[1]} ({line}): {changes}."
 
@@ -202,7 +200,7 @@ def describe_similar(vectors: np.ndarray, texts: Sequence[str]) -> str:
         for i, j, product in zip(first, second, products, strict=True)
     ]
     alike = "all pairs of texts are about equally similar ({})"
-    return begin(f"{most_and_least(pairs, 'are most similar ({})', alike)}.")
+    return begin(f"{most_and_least(pairs, 'pairs', 'are most similar ({})', alike)}.")
 
 
 def first_words(text: str, at_most: int = QUOTED) -> str:
@@ -234,8 +232,10 @@ def describe_guesses(tokens: Sequence[str], predictions: MaskedPredictions) -> s
             guesses.append(f"“{best}” ({share}) where the text has “{tokens[token]}” ({right})")
     n_more = len(predictions) - len(guesses)
     more = f"; {n_more:,} more are masked" if n_more else ""
-    noun = "token" if len(predictions) == 1 else "tokens"
-    return f"The model's best guess for the masked {noun}: {joined(guesses)}{more}."
+    beginning = "guess for the masked token is"
+    if len(predictions) > 1:
+        beginning = "guesses for the masked tokens are"
+    return f"The model's best {beginning} {joined(guesses)}{more}."
 
 
 TIE = 0.005  # cosine similarities that differ by less look equal with two digits

@@ -10,6 +10,7 @@ import numpy as np
 from neuralviz.embedders.specs import short_labels
 from neuralviz.evaluation.similarity import (
     Similarity,
+    agree_by_chance,
     correlated_methods,
     furthest_apart,
     nearest_shares,
@@ -23,6 +24,7 @@ from neuralviz.words import many, number
 
 FEWEST_PAIRS = 6  # of four texts: rankings of fewer agree by chance
 AGREE, IN_PART = 0.8, 0.5  # Spearman's coefficient of two rankings
+LEVEL = 0.05  # of the test whether two methods agree more than by chance
 
 
 def describe_similar_texts(
@@ -73,18 +75,26 @@ def describe_agreement(similarities: Sequence[Similarity]) -> str:
             f"{first.method} and {second.method} cannot be compared: by one of them, all pairs are "
             "equally similar."
         )
+    written, pairs = number(correlation, ".2f"), many(n_pairs, "pair")
+    difference = _describe_difference(first, second)
+    if correlation <= 0 or agree_by_chance(first, second) > LEVEL:
+        names = f"{first.method} and {second.method}"
+        beginning = f"{names} do not agree significantly"
+        if correlation >= IN_PART:
+            n_texts = many(int((first.has_vector & second.has_vector).sum()), "text")
+            beginning = f"{n_texts} are too few to tell whether {names} agree"
+        return (
+            f"{beginning}: their rankings of {pairs} have a correlation of {written}.{difference}"
+        )
     relation = "agree" if correlation >= AGREE else "agree in part"
     if correlation < IN_PART:
-        relation = "see different things"
+        relation = "agree little"
     if further:
         relation = "agree least"
     claim = f"{first.method} and {second.method} {relation}: their"
     if further and correlation >= AGREE:
         claim = f"All methods agree: even {first.method}'s and {second.method}'s"
-    return (
-        f"{claim} rankings of {many(n_pairs, 'pair')} have a correlation of "
-        f"{number(correlation, '.2f')}.{_describe_difference(first, second)}"
-    )
+    return f"{claim} rankings of {pairs} have a correlation of {written}.{difference}"
 
 
 def _describe_difference(first: Similarity, second: Similarity) -> str:
@@ -109,4 +119,6 @@ def _describe_extremes(similarity: Similarity) -> str:
         value = number(pairs[0].value, ".2f")
         return f"By {similarity.method}, the two texts have a similarity of {value}."
     alike = f"all {len(pairs):,} pairs have a similarity of {{}}"
-    return f"By {similarity.method}, {most_and_least(pairs, 'are most similar ({})', alike)}."
+    return (
+        f"By {similarity.method}, {most_and_least(pairs, 'pairs', 'are most similar ({})', alike)}."
+    )

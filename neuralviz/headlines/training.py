@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -22,6 +23,8 @@ from neuralviz.maps.neighbours import K
 from neuralviz.maps.shares import paired_share_interval, wilson_interval
 from neuralviz.training.record import Lesson, NewNeighbours, kept_neighbours
 from neuralviz.words import joined, many
+
+LEVEL_OF_ROWS = 0.05  # probability under chance from which a row is no better
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.training_tables import TrainingCell
@@ -59,19 +62,25 @@ def describe_lessons(
     ]
     entries.append(Entry("**no training**", float(started[0].accuracy[0, -1])))
     right = started[0].snapshots[0].right
-    n_texts = "texts" if right is None else many(len(right), "text")
+    n = 0 if right is None else len(right)
+    n_texts = many(n, "text") if n else "texts"
     measured = Measured(predict_labels(label, K), n_texts, "of", is_share=True)
     whole = started[0].untrained
     if len(entries) == 1:
         return Headline(measured, entries[0]).write_sentence()
-    if whole is None or whole < max(entry.value for entry in entries[:-1]):
+    best = max(entry.value for entry in entries)
+    if whole is None or not n or whole < best:
         return begin(_rank_lessons(started, measured, entries).write_sentence())
+    if wilson_interval(n * whole, n)[0] <= wilson_interval(n * best, n)[1]:
+        sentence = begin(_rank_lessons(started, measured, entries).write_sentence())
+        share = write_values([whole], is_share=True)[0]
+        return f"{sentence} The whole model, untrained, reaches {share}."
     *trainings, before = entries
     values = write_values([entry.value for entry in (before, *trainings)], is_share=True)
     moments = ["before training", *(f"after {name}" for name, _ in trainings)]
     reached = [f"{value} {moment}" for value, moment in zip(values, moments, strict=True)]
     return (
-        f"**The whole model is at least as good without any training**: {measured.write(whole)}. "
+        f"**The whole model is better without any training**: {measured.write(whole)}. "
         f"The trained part reaches {joined(reached)}."
     )
 
@@ -153,14 +162,18 @@ def describe_table(cells: Sequence[TrainingCell], label: str) -> str:
     best, *entries = [Entry(row, float(np.mean(rows[row]))) for row in ranked]
     seeds = many(len(rows[ranked[0]]), "seed")
     clause = predict_labels(label, K)
-    measured = Measured(clause, f"the texts, over {seeds}", "of", is_share=True)
+    measured = Measured(
+        clause, f"the texts ({'mean of ' * (seeds != '1 seed')}{seeds})", "of", is_share=True
+    )
     if not entries:
         return Headline(measured, best).write_sentence()
     rivals = tuple(entry for entry in entries if best.value - entry.value < LEVEL)
     outcome: Literal["level", "unknown"] = "level" if rivals else "unknown"
     reason = f"{seeds} cannot tell whether the difference is significant"
     highest = max(max(rows[row]) for row in ranked[1:])
-    if not rivals and seeds != "1 seed" and min(rows[ranked[0]]) > highest:
-        reason = f"each run with {best.name} is better than all others"
+    sizes = [len(rows[row]) for row in ranked]
+    by_chance = len(rows) / math.comb(sum(sizes), sizes[0])  # that one row has all the best runs
+    if not rivals and min(rows[ranked[0]]) > highest and by_chance <= LEVEL_OF_ROWS:
+        reason = f"each run with {best.name} is better than all other runs"
     rivals = rivals or (entries[0],)
     return begin(Headline(measured, best, rivals, outcome, reason=reason).write_sentence())

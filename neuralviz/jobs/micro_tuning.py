@@ -54,12 +54,11 @@ class _Tune(Task[WatchedEvent, RunRecord]):
         return result.having(events)
 
     def progress(self, result: RunRecord) -> Progress:
-        epoch = result.epochs_reached + bool(result.parts)
-        if not epoch:  # on a long text that takes seconds
+        if not (result.epochs_reached or result.parts):  # on a long text that takes seconds
             return Progress(doing="Working on epoch 1 …")
-        doing = f"Epoch {epoch:,} of {self.settings.epochs:,}"
+        doing = f"In epoch {result.epoch:,} of {self.settings.epochs:,}"
         if (n := len(self.texts)) > 1:
-            doing = f"{result.texts_done:,} of {many(n, 'text')}, {doing.lower()}"
+            doing = f"{len(result.reports):,} of {many(n, 'text')} finished, {doing.lower()}"
         return Progress(result.progress, 1.0, doing=doing)
 
 

@@ -78,7 +78,10 @@ class FollowedWord:
 
 
 def followed_words(states: TokenStates, importance: np.ndarray) -> list[FollowedWord]:
-    """The first chunk's words, most important first, from the importance of the counted tokens."""
+    """The first chunk's words, most important first, from the importance of the counted tokens.
+
+    Punctuation is left out, unless there is nothing else.
+    """
     text_tokens = slice(states.n_prefix, states.n_counted)
     word_of_token = np.asarray(states.text.words[: states.n_counted - states.n_prefix])
     turns = 1 - np.diagonal(cosine_maps(states.vectors[:, text_tokens]), 1, axis1=1, axis2=2)
@@ -86,7 +89,8 @@ def followed_words(states: TokenStates, importance: np.ndarray) -> list[Followed
     written = [states.text.text[start:end].strip() for start, end in spans]
     names = [word.lower() for word in written]
     words = []
-    for name in dict.fromkeys(names):
+    spelt = [name for name in names if any(map(str.isalnum, name))]
+    for name in dict.fromkeys(spelt or names):
         places = [place for place, candidate in enumerate(names) if candidate == name]
         chosen = np.isin(word_of_token, places)
         spellings = {written[place] for place in places}

@@ -12,6 +12,7 @@ import numpy as np
 
 from neuralviz.maps.neighbours import distinct_rows
 from neuralviz.maps.nouns import Nouns
+from neuralviz.maps.shares import compute_chance
 
 SMALLEST_CLUSTER = 5  # texts
 LARGEST_SMALLEST = 250  # texts; more would lose small topics of a large corpus
@@ -20,6 +21,8 @@ MOST_POINTS = 30_000  # clustered in seconds; time grows quadratically
 LARGEST_SHARE = 0.6  # of all texts in a cluster; larger ones are split
 CLUSTER_WORDS, NAME_WORDS = 4, 2  # that distinguish a cluster; in its name, at least
 UNNAMED = "no typical words"  # of a cluster
+TELLING = 3  # words of a cluster that are tested together
+BY_CHANCE = 4e-4  # product of their chances, which about 2% of clusters at random reach
 MARKED_OFF = 2.0  # minimum frequency ratio, inside to outside, of a naming word
 LIKELY_NOUN = 1 / 3  # share of noun places from which a word may name a cluster
 ENGLISH_FROM = 0.25  # share of stop words from which text counts as English (about half)
@@ -116,16 +119,18 @@ def name_clusters(
     English stop words are excluded, and scores of English words multiplied by how likely they are
     nouns (`Nouns`): below a third, they are left out where there are others. Chinese and Japanese
     are split into pairs of characters. Of a singular and its plural, the better one stays. The
-    first two words are in the order in which they follow each other most.
+    first two words are in the order in which they follow each other most. A cluster whose words
+    chance could have put there has none: the best three, by the texts that they are in.
     """
     within = [Counter[str]() for _ in range(clusters.n)]
     n_texts = [Counter[str]() for _ in range(clusters.n)]
-    outside = Counter[str]()
+    outside, in_texts = Counter[str](), Counter[str]()
     nouns = Nouns()
     for text, label in zip(texts, clusters.labels.tolist(), strict=True):
-        in_order = _WORD.findall(text.lower())
+        in_order = split_words(text)
         nouns.count(in_order)
-        words = list(_naming_words(in_order))
+        words = list(naming_words(in_order))
+        in_texts.update(set(words))
         if label < 0:
             outside.update(words)
         else:
@@ -136,10 +141,11 @@ def name_clusters(
         in_clusters.update(counts)
     everywhere = in_clusters + outside
     n_everywhere = everywhere.total()
+    sizes = np.bincount(clusters.labels[clusters.labels >= 0], minlength=clusters.n)
     stop_words = _stop_words(everywhere)
     mean_size = in_clusters.total() / max(clusters.n, 1)
     names = []
-    for counts, support in zip(within, n_texts, strict=True):
+    for counts, support, size in zip(within, n_texts, sizes.tolist(), strict=True):
         n_within = counts.total()
         n_rest = n_everywhere - n_within
         scores = {
@@ -151,9 +157,18 @@ def name_clusters(
         }
         if stop_words:
             scores = _prefer_nouns(scores, nouns)
-        best = sorted(scores, key=lambda word: (-scores[word], word))
-        names.append(_drop_plurals(best[: 2 * n_words])[:n_words])
+        best = sorted(scores, key=lambda word: (-scores[word], word))[: 2 * n_words]
+        drawn = [compute_chance(support[word], size, in_texts[word], len(texts)) for word in best]
+        if not _are_typical(drawn, sum(n > 1 for n in support.values())):
+            best = []
+        names.append(_drop_plurals(best)[:n_words])
     return _order_pairs(names, texts, clusters.labels)
+
+
+def _are_typical(chances: Sequence[float], n_words: int) -> bool:
+    """Whether the most telling of a cluster's words are more than chance finds in ``n_words``."""
+    told = sorted(min(1.0, n_words * probability) for probability in chances)[:TELLING]
+    return bool(told) and math.prod(told) <= BY_CHANCE
 
 
 def _prefer_nouns(scores: Mapping[str, float], nouns: Nouns) -> dict[str, float]:
@@ -192,7 +207,13 @@ def _is_marked_off(times: int, n_within: int, times_outside: int, n_rest: int) -
     return lowest * n_rest >= MARKED_OFF * highest * n_within
 
 
-def _naming_words(words: Iterable[str]) -> Iterator[str]:
+def split_words(text: str) -> list[str]:
+    """The words of a text in lower case, in order; of unspaced scripts, whole runs."""
+    return _WORD.findall(text.lower())
+
+
+def naming_words(words: Iterable[str]) -> Iterator[str]:
+    """Words that may name a cluster: no numbers; of unspaced scripts, pairs of characters."""
     for word in words:
         if _UNSPACED.search(word):
             for run in _UNSPACED.findall(word):

@@ -5,31 +5,35 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy  # loads submodules lazily
 
 from neuralviz.arrays import unit_vectors
 from neuralviz.errors import ShouldStop, check_stop, never
-from neuralviz.maps.clusters import SMALLEST_CLUSTER, Clusters, name_clusters
+from neuralviz.maps.clusters import (
+    SMALLEST_CLUSTER,
+    Clusters,
+    name_clusters,
+    naming_words,
+    split_words,
+)
+from neuralviz.maps.shares import compute_chance
 
 PERMUTATIONS = 999  # none may reach what is decided: a level of 1 in 1,000
 AT_ONCE = 37  # permutations, a divisor of their number
 LEVEL = 1 / (PERMUTATIONS + 1)
 HELD = 1.0  # standard deviations above all pairs from which a cluster is held together
 LOOSE = 0.5  # share of the one method's similarity that the other's must not exceed
-COMMON = 0.8  # share of a cluster's texts with its phrase
-TYPICAL = 0.5  # share of a cluster's texts with each of its words
+COMMON = 0.8  # share of a cluster's texts with its phrase, and with each of its words
+COMMON_OUTSIDE = 0.5  # share of the other texts with a word from which it does not mark any off
 MARKED_OFF = 2.0  # minimum ratio of shares, inside to outside
 FEWEST_WORDS = 3  # in a phrase
 MOST_WORDS = 100  # in a phrase
 NAMED_WORDS = 4
 READ_WORDS = 20  # candidates
 LONGER = 1.5  # minimum ratio of median lengths
-
-_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
@@ -82,33 +86,29 @@ def find_held_groups(
     )
     signs = np.repeat([1.0, -1.0], list(map(len, numbers)))
     within = [_mean_within(products, masks) for products in scores]
-    leads = signs * (within[0] - within[1])
-    is_decided = _decide(leads, scores[0] - scores[1], masks, signs, should_stop)
+    tight, loose = np.where(signs > 0, within, within[::-1])
+    is_held = (tight >= HELD) & (loose <= LOOSE * tight)
+    if not is_held.any():
+        return ()
+    leads = tight - loose
+    is_held &= _decide(leads, scores[0] - scores[1], masks, signs, should_stop)
     groups = []
     for place in range(2):
-        tight, loose = within[place], within[1 - place]
-        is_held = is_decided & (tight >= HELD) & (loose <= LOOSE * tight)
         candidates = np.flatnonzero(is_held & (signs == (1, -1)[place]))
         for row in candidates[np.argsort(-leads[candidates], kind="stable")].tolist():
             traits = find_traits(texts, masks[row], n_clusters)
             if traits:
-                ways = (place, 1 - place)
-                groups.append(
-                    HeldGroup(
-                        place,
-                        int(np.concatenate(numbers)[row]),
-                        _two(_mean_within(cosines[way], masks[row : row + 1])[0] for way in ways),
-                        _two(_mean_pairs(cosines[way]) for way in ways),
-                        traits,
-                    )
-                )
+                cluster = int(np.concatenate(numbers)[row])
+                own, other = cosines[place], cosines[1 - place]
+                within_both = _mean_group(own, masks[row]), _mean_group(other, masks[row])
+                overall = _mean_pairs(own), _mean_pairs(other)
+                groups.append(HeldGroup(place, cluster, within_both, overall, traits))
                 break
     return tuple(groups)
 
 
-def _two(values: Iterator[float]) -> tuple[float, float]:
-    first, second = values
-    return float(first), float(second)
+def _mean_group(products: np.ndarray, mask: np.ndarray) -> float:
+    return float(_mean_within(products, mask[None])[0])
 
 
 def _large_clusters(labels: np.ndarray) -> np.ndarray:
@@ -161,13 +161,13 @@ def _decide(
 def find_traits(texts: Sequence[str], inside: np.ndarray, n_groups: int = 1) -> Traits:
     """What the texts ``inside`` share and the others do not: a phrase, words, their length.
 
-    A phrase of three words or more is in four fifths of the texts, a word in half of them, both
-    at least twice as often as outside. Each is tested at 1 in 1,000: phrases and words by Fisher's
+    A phrase of three words or more and each word are in four fifths of the texts, and at least
+    twice as often as outside. Each is tested at 1 in 1,000: phrases and words by Fisher's
     exact test (hypergeometric), corrected for all word positions or different words, lengths by
     the rank sum; all are corrected for ``n_groups``.
     """
     level = LEVEL / n_groups
-    words = [_WORD.findall(text.lower()) for text in texts]
+    words = [split_words(text) for text in texts]
     return Traits(
         _find_phrase(texts, words, inside, level),
         _find_words(texts, words, inside, level),
@@ -180,25 +180,7 @@ def is_marked_off(contains: np.ndarray, inside: np.ndarray, level: float) -> boo
     n_inside, n_outside = int(inside.sum()), int((~inside).sum())
     n_in, n_out = int((contains & inside).sum()), int((contains & ~inside).sum())
     is_frequent = n_in * n_outside >= MARKED_OFF * n_out * n_inside
-    return is_frequent and chance(n_in, n_inside, n_in + n_out, len(inside)) <= level
-
-
-def chance(n_common: int, n_drawn: int, n_marked: int, n: int) -> float:
-    """The probability that ``n_drawn`` of ``n`` texts hold ``n_common`` marked ones or more."""
-    counts = np.arange(n_common, min(n_drawn, n_marked) + 1)
-    log_chances = (
-        _log_choose(n_marked, counts)
-        + _log_choose(n - n_marked, n_drawn - counts)
-        - _log_choose(n, np.array(n_drawn))
-    )
-    return float(np.exp(log_chances).sum())
-
-
-def _log_choose(n: int, k: np.ndarray) -> np.ndarray:
-    gammaln = scipy.special.gammaln
-    possible = (k >= 0) & (k <= n)
-    safe = np.where(possible, k, 0)
-    return np.where(possible, gammaln(n + 1) - gammaln(safe + 1) - gammaln(n - safe + 1), -np.inf)
+    return is_frequent and compute_chance(n_in, n_inside, n_in + n_out, len(inside)) <= level
 
 
 def _find_phrase(
@@ -207,7 +189,6 @@ def _find_phrase(
     members = np.flatnonzero(inside).tolist()
     n_needed = math.ceil(COMMON * len(members))
     frequent: Counter[tuple[str, ...]] = Counter()
-    longest: list[tuple[str, ...]] = []
     for n_words in range(1, MOST_WORDS + 1):
         counts = Counter[tuple[str, ...]]()
         for member in members:
@@ -215,13 +196,14 @@ def _find_phrase(
             if n_words > 1:
                 sequences = {s for s in sequences if s[:-1] in frequent and s[1:] in frequent}
             counts.update(sequences)
-        frequent = Counter({s: n for s, n in counts.items() if n >= n_needed})
-        if not frequent:
+        longer = Counter({s: n for s, n in counts.items() if n >= n_needed})
+        if not longer:
             break
-        longest = list(frequent)
-    if not longest or len(longest[0]) < FEWEST_WORDS:
+        frequent = longer
+    phrase = _choose_first([words[member] for member in members], frequent)
+    phrase = _strip_common(phrase, words, ~inside)
+    if len(phrase) < FEWEST_WORDS:
         return ""
-    phrase = max(longest, key=lambda sequence: (counts[sequence], sequence))
     needle = f" {' '.join(phrase)} "
     contains = np.array([needle in f" {' '.join(text_words)} " for text_words in words])
     n_positions = sum(map(len, words))
@@ -229,6 +211,26 @@ def _find_phrase(
         return ""
     text = texts[next(member for member in members if contains[member])]
     return _quote(text, phrase)
+
+
+def _choose_first(
+    texts: Sequence[Sequence[str]], counts: Mapping[tuple[str, ...], int]
+) -> tuple[str, ...]:
+    """Of the sequences of most texts, all of one length, the first in the first text with one."""
+    most, n_words = max(counts.values(), default=0), len(next(iter(counts), ()))
+    places = (tuple(text[i : i + n_words]) for text in texts for i in range(len(text)))
+    return next((sequence for sequence in places if counts.get(sequence) == most), ())
+
+
+def _strip_common(
+    phrase: tuple[str, ...], words: Sequence[Sequence[str]], outside: np.ndarray
+) -> tuple[str, ...]:
+    """The phrase without what half of the texts outside have, too, at its ends."""
+    n_texts = Counter[str]()
+    for text in np.flatnonzero(outside).tolist():
+        n_texts.update(set(words[text]) & set(phrase))
+    own = [i for i, word in enumerate(phrase) if n_texts[word] < COMMON_OUTSIDE * outside.sum()]
+    return phrase[own[0] : own[-1] + 1] if own else ()
 
 
 def _sequences(words: Sequence[str], n_words: int) -> set[tuple[str, ...]]:
@@ -247,12 +249,13 @@ def _find_words(
 ) -> tuple[str, ...]:
     clusters = Clusters(np.where(inside, 0, -1), 1)
     (candidates,) = name_clusters(texts, clusters, READ_WORDS)
-    n_different = len(set().union(*words))
+    different = [set(naming_words(text_words)) for text_words in words]
+    n_different = len(set().union(*different))
     chosen = []
     for word in candidates:
-        contains = np.array([word in text_words for text_words in words])
-        is_typical = (contains & inside).sum() >= TYPICAL * inside.sum()
-        if is_typical and is_marked_off(contains, inside, level / n_different):
+        contains = np.array([word in text_words for text_words in different])
+        is_common = (contains & inside).sum() >= COMMON * inside.sum()
+        if is_common and is_marked_off(contains, inside, level / n_different):
             chosen.append(word)
     return tuple(chosen[:NAMED_WORDS])
 

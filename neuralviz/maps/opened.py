@@ -279,7 +279,8 @@ class OpenMap:
         sample = self.sample()
         assert sample is not None
         near, rows = sample.near.first(K), sample.rows
-        return self.parts.get(("trend", name), lambda: find_trend(near, rows, numbers))
+        key = "trend", name, numbers[rows].tobytes()  # losses have one name for all methods
+        return self.parts.get(key, lambda: find_trend(near, rows, numbers))
 
     @shared_property
     def embedder(self) -> KeptEmbedder:

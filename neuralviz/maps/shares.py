@@ -1,4 +1,4 @@
-"""Confidence intervals for shares and for their paired differences."""
+"""Confidence intervals of shares and of their paired differences, and a test of counts."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import scipy  # loads submodules lazily
 from neuralviz.errors import NeuralvizError
 
 _TAIL = 0.025  # of a 95% interval
+_TERMS = 10_000  # of a sum of probabilities
 _Z = NormalDist().inv_cdf(0.975)
 
 
-def wilson_interval(right: int, n: int) -> tuple[float, float]:
+def wilson_interval(right: float, n: float) -> tuple[float, float]:
     """95% interval of a share (Wilson 1927), without the slow import of scipy.stats."""
     share, spread = right / n, _Z**2 / n
     middle = (share + spread / 2) / (1 + spread)
@@ -23,17 +24,19 @@ def wilson_interval(right: int, n: int) -> tuple[float, float]:
 
 
 def paired_share_interval(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
-    """95% interval of ``first``'s share of right texts minus ``second``'s, both [text] bool.
+    """95% interval of ``first``'s share of right texts minus ``second``'s.
+
+    Both are [text] True or False, or 0 … 1 where a text is right for some of equally near ones.
 
     Newcombe's hybrid score interval (1998, method 10), widened to Clopper and Pearson (1934) so
     that it contains 0 where McNemar's exact test (1947) is not significant. Bounds are -1 … 1.
     Raises NeuralvizError if lengths differ or there are no texts.
     """
-    first, second = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
+    first, second = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     if first.shape != second.shape or not len(first):
         raise NeuralvizError("The two methods must be compared on the same texts.")
-    both, by_first = int((first & second).sum()), int((first & ~second).sum())
-    by_second, by_none = int((second & ~first).sum()), int((~first & ~second).sum())
+    both, by_first = float(first @ second), float(first @ (1 - second))
+    by_second, by_none = float(second @ (1 - first)), float((1 - first) @ (1 - second))
     bounds = (
         _bound_difference(both, by_first, by_second, by_none),
         _bound_difference(both, by_second, by_first, by_none),
@@ -41,7 +44,7 @@ def paired_share_interval(first: np.ndarray, second: np.ndarray) -> tuple[float,
     return -bounds[1], bounds[0]
 
 
-def _bound_difference(both: int, by_first: int, by_second: int, by_none: int) -> float:
+def _bound_difference(both: float, by_first: float, by_second: float, by_none: float) -> float:
     n = both + by_first + by_second + by_none
     first, second = both + by_first, both + by_second
     over_first = wilson_interval(first, n)[1] - first / n
@@ -50,7 +53,7 @@ def _bound_difference(both: int, by_first: int, by_second: int, by_none: int) ->
     if product > 0:
         product = max(product - n / 2, 0.0)
     margins = first * (n - first) * second * (n - second)
-    correlation = product / math.sqrt(margins) if margins else 0.0
+    correlation = product / math.sqrt(margins) if margins > 0 else 0.0
     spread = math.sqrt(
         max(over_first**2 - 2 * correlation * over_first * under_second + under_second**2, 0.0)
     )
@@ -59,3 +62,22 @@ def _bound_difference(both: int, by_first: int, by_second: int, by_none: int) ->
         exact = float(scipy.special.betaincinv(by_first + 1, by_second, 1 - _TAIL))
     differ = (by_first + by_second) / n
     return min(max((by_first - by_second) / n + spread, (2 * exact - 1) * differ), 1.0)
+
+
+def compute_chance(n_common: int, n_drawn: int, n_marked: int, n: int) -> float:
+    """The probability that ``n_drawn`` of ``n`` texts hold ``n_common`` marked ones or more."""
+    most = min(n_drawn, n_marked, n_common + _TERMS)  # far above the mean, terms fall fast
+    counts = np.arange(n_common, most + 1)
+    log_chances = (
+        _log_choose(n_marked, counts)
+        + _log_choose(n - n_marked, n_drawn - counts)
+        - _log_choose(n, np.array(n_drawn))
+    )
+    return float(np.exp(log_chances).sum())
+
+
+def _log_choose(n: int, k: np.ndarray) -> np.ndarray:
+    gammaln = scipy.special.gammaln
+    possible = (k >= 0) & (k <= n)
+    safe = np.where(possible, k, 0)
+    return np.where(possible, gammaln(n + 1) - gammaln(safe + 1) - gammaln(n - safe + 1), -np.inf)

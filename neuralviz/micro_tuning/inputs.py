@@ -50,12 +50,10 @@ class Piece:
     piece_text: Tensor  # [position] row in ``slots``
     slot: Tensor  # [position] column in ``slots``
 
-    def mean_loss(self, part: Tensor, n_texts: int) -> Tensor:
-        """[text] mean loss at the positions here, NaN without any, from [piece text] sums."""
-        weight = self.weight.new_zeros(len(self.texts)).index_add_(0, self.piece_text, self.weight)
-        means = part.new_full((n_texts,), torch.nan)
-        means[self.texts] = part / weight
-        return means
+    def shares(self, n_texts: int) -> Tensor:
+        """[text] the share of its masked positions that are here."""
+        shares = torch.zeros(n_texts, dtype=torch.float64, device=self.weight.device)
+        return shares.index_add_(0, self.text_of, self.weight.double())
 
     def in_slots(self, values: Tensor) -> Tensor:
         """[position, …] to [piece text, slot, …]; ignore the values in unused slots."""

@@ -102,11 +102,14 @@ def tune(
         should_stop=should_stop,
     )
     for epoch in range(1, settings.epochs + 1):
+        read = np.zeros(len(texts))
         for share, piece, sums in run.step_by_piece():
             if with_parts and share < 1:
-                loss = piece.mean_loss(sums, len(texts)).cpu().numpy()
+                shares = piece.shares(len(texts))
+                loss = torch.zeros_like(shares).index_add_(0, piece.texts, sums) / shares
+                read = read + shares.cpu().numpy()
                 norms = run.norms().cpu().numpy()
-                yield TuningEvent(epoch, settings.epochs, loss, norms, share)
+                yield TuningEvent(epoch, settings.epochs, loss.cpu().numpy(), norms, share, read)
         yield TuningEvent(
             epoch=epoch,
             epochs=settings.epochs,

@@ -53,6 +53,11 @@ class Walkthrough:
         return self.tuning.settings
 
     @property
+    def is_hardly_read(self) -> bool:
+        """Whether the first text is likely in a language that the model cannot read."""
+        return _report_on(self.text, self.before, self.after).is_hardly_read
+
+    @property
     def losses(self) -> np.ndarray:
         """[epoch] mean loss of the first text in nats, before tuning and after each epoch."""
         return np.append(self.tuning.loss[:, 0], self.after.mean_loss)
@@ -108,7 +113,7 @@ def walk_through(
     text, settings = tuning.texts[0], tuning.settings
     deltas = [delta[0] for delta in tuning.deltas]
     before, after = predict_masked(model, text, settings, [None, deltas], should_stop=should_stop)
-    sentence = sentence_with_blank(text.text, TextReport(0, text, None, 0.0, before, after, None))
+    sentence = sentence_with_blank(text.text, _report_on(text, before, after))
     delta = TextDelta(tuning.model_id, settings.layers, tuple(deltas))
     (blank,) = fill_blanks(model, sentence, [(1.0, delta)], top=GUESSES)
     check_stop(should_stop)
@@ -124,3 +129,9 @@ def walk_through(
         sentence=sentence,
         blank=blank,
     )
+
+
+def _report_on(
+    text: TokenizedText, before: MaskedPredictions, after: MaskedPredictions
+) -> TextReport:
+    return TextReport(0, text, None, 0.0, before, after, None)

@@ -29,7 +29,8 @@ _Entry = TypeVar("_Entry")
 FEWEST_WORDS = 8  # of a text that is judged by its words in pieces
 MOSTLY_SPLIT = 0.4
 MOSTLY_UNREADABLE = 0.5
-_APOSTROPHE = re.compile(r"(?<=[^\W\d_])['’](?=[^\W\d_])")
+# apostrophes, as in *don't* and *80's*, and the points of abbreviations such as *U.S.*
+_JOINT = re.compile(r"(?<=[^\W_])['’](?=[^\W\d_])|(?<=\b[^\W\d_])\.(?=[^\W\d_]\b)")
 _AT_LEAST = "It must contain at least one word."
 
 
@@ -209,8 +210,8 @@ def _number_words(word_ids: Sequence[int | None], spans: np.ndarray, text: str) 
 
 
 def _find_joints(text: str) -> list[int]:
-    """The places of apostrophes within words, and those behind them."""
-    return [place for match in _APOSTROPHE.finditer(text) for place in match.span()]
+    """The places of signs within words, and those behind them."""
+    return [place for match in _JOINT.finditer(text) for place in match.span()]
 
 
 def _cut_chunks(text: str, spans: np.ndarray, room: int) -> tuple[slice, ...]:

@@ -13,6 +13,7 @@ from neuralviz.evaluation.similarity import Similarity, rank_differences
 from neuralviz.plots.report import About, figure_html, page_html
 from neuralviz.plots.theme import (
     CIVIDIS,
+    NOT_MEASURED,
     TOP_DOWN,
     Trace,
     cell_labels,
@@ -29,13 +30,13 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 MAX_VALUES = 10  # texts; more leave no room for numbers in the cells
+MAX_NAMES = 16  # texts; more leave no room for the texts beside their rows
 FEW_TEXTS, LARGE_VALUES, SMALL_VALUES = 6, 14, 10  # px of the numbers, equal in all heatmaps
 MAX_TICKS = 9
 ROOM_FOR_TEXTS = 640  # px, from which on rows have the texts and not their numbers alone
 NAME_LENGTH, LINE_LENGTH = 60, 32
 NAMED_GROUPS, GROUP_NAME = 12, 14
 NARROWEST = 0.02  # minimum colour range
-NOT_MEASURED = "rgba(138, 144, 150, 0.35)"
 _TWO_COLUMNS = """
 main {display: grid; grid-template-columns: repeat(auto-fill, minmax(min(32rem, 100%), 1fr))}
 div {min-width: 0}
@@ -107,9 +108,11 @@ def _draw_matrix(matrix: Trace, title: str, layout: Layout) -> go.Figure:
     figure = draw([matrix], title, x, y, plot_bgcolor=NOT_MEASURED)
     if layout.groups is not None:
         _divide(figure, [layout.groups[i] for i in order])
-    elif len(order) <= MAX_VALUES:
-        names = {"yaxis.tickvals": list(range(len(order)))}
-        names |= {"yaxis.ticktext": [layout.names[i] for i in order]}
+    elif len(order) <= MAX_NAMES:
+        lines = [layout.names[i].split("<br>") for i in order]
+        n_lines = 3 if len(order) <= MAX_VALUES else 1
+        texts = ["<br>".join(name[:n_lines]) + " …" * (len(name) > n_lines) for name in lines]
+        names = {"yaxis.tickvals": list(range(len(order))), "yaxis.ticktext": texts}
         figure.layout.meta = {"from_width": [[ROOM_FOR_TEXTS, names]]}
     place = {int(text): position for position, text in enumerate(order)}
     for a, b in {pair, pair[::-1]} if pair else ():

@@ -18,6 +18,7 @@ from neuralviz.plots.theme import (
     GREEN,
     LAYER_COLOURS,
     NAMES_OF_BARS,
+    NOT_MEASURED,
     TOP_DOWN,
     Trace,
     bar_title,
@@ -58,23 +59,32 @@ _HOVERED_CHARACTERS = 70
 MAX_KINDS = len(LAYER_COLOURS)
 
 
-def _lowest(cosines: np.ndarray, step: float) -> float:
-    """Start of a cosine scale, low enough not to magnify negligible differences."""
-    floor = float(np.floor(cosines.min() / step + 1e-9) * step)
-    return min(floor, 1 - step)
+LEAST_RANGE = 0.1  # of cosines in a scale, so that negligible differences look so
+
+
+def _limits(values: np.ndarray) -> tuple[float, float]:
+    """The ends of a scale of cosines; NaN are left out."""
+    low, high = (float(end(values)) for end in (np.nanmin, np.nanmax))
+    return min(low, high - LEAST_RANGE), high
 
 
 def cosine_map_figure(cosines: np.ndarray, subject: str) -> go.Figure:
-    """[layer, layer] cosines (SBERT-WK, Figure 1 a-d) of a ``subject``, e.g. "token mean"."""
+    """[layer, layer] cosines (SBERT-WK, Figure 1 a-d) of a ``subject``, e.g. "token mean".
+
+    The diagonal is grey, and the colours are scaled by the rest.
+    """
     layers = np.arange(len(cosines))
+    others = np.where(np.eye(len(cosines), dtype=bool), np.nan, cosines)
     hover = "layers %{y} and %{x}<br>cosine %{z:.3f}"
-    look = {**CIVIDIS, **cell_values(cosines), **bar_title("cosine")}
+    look = {**CIVIDIS, **cell_values(others), **bar_title("cosine")}
     axis = number_axis("layer", layers, constrain="domain", **BARE)
+    limits = _limits(others) if len(cosines) > 1 else (0.0, 1.0)
     return draw(
-        [cells(cosines, layers, layers, hover, (_lowest(cosines, 0.1), 1.0), **look)],
+        [cells(others, layers, layers, hover, limits, **look)],
         f"Cosine between layers: {escape(subject)}",
         axis,
         {**axis, **TOP_DOWN, "scaleanchor": "x"},
+        plot_bgcolor=NOT_MEASURED,
     )
 
 
@@ -94,7 +104,7 @@ def turns_figure(words: Sequence[FollowedWord], named: int, first_layer: int) ->
     )
     if first_layer > 0:
         shade = {"fillcolor": DISSIMILAR, "opacity": 0.12, "line_width": 0}
-        place = {"annotation_text": "does not count", "annotation_position": "top left"}
+        place = {"annotation_text": "not counted", "annotation_position": "top left"}
         figure.add_vrect(x0=0.7, x1=first_layer + 0.5, **shade, **place)
     return figure
 

@@ -87,7 +87,7 @@ def loss_figure(
     if parts:
         n_done = record.epochs_reached
         x, losses = [n_done + part.share for part in parts], [part.loss for part in parts]
-        hover = "so far in epoch %{x:.2~f}<br>loss %{y:.3f}"
+        hover = f"part of epoch {n_done + 1}<br>loss %{{y:.3f}}"
         traces.append(dots(x, losses, BEFORE, hover, size=9, name=f"parts in epoch {n_done + 1}"))
     return draw(
         traces,
@@ -202,7 +202,7 @@ def neurons_figure(deltas: np.ndarray, layer: str) -> go.Figure:
 
 def _epoch_axis(n: int) -> dict[str, Any]:
     return {
-        "title": "epoch",
+        "title": "completed epochs",
         "range": [-0.04 * n, n * 1.04],
         "nticks": 12 if n < 100 else 6,  # more would turn vertical
         "dtick": 1 if n <= FEW_EPOCHS else None,
@@ -240,9 +240,14 @@ def shares_width(words: Sequence[str]) -> int:
     return 80 + 13 * min(len(words), MOST_WORDS)
 
 
-def blank_figure(blank: FilledBlank, title: str, *, with_after: bool = True) -> go.Figure:
-    """Probabilities of the likeliest tokens before and after micro-tuning."""
+def blank_figure(
+    blank: FilledBlank, title: str, *, with_after: bool = True, most: int | None = None
+) -> go.Figure:
+    """Probabilities of the likeliest tokens before and after micro-tuning, ``most`` of them."""
     entries = blank.candidates if with_after else blank.before
+    if most is not None:
+        likely = sorted(entries, key=lambda entry: -max(entry.before, entry.after))[:most]
+        entries = tuple(entry for entry in entries if entry in likely)
     names = [f"“{escape(shorten(entry.token, 18))}”" for entry in entries]
     sides = {"before": [entry.before for entry in entries]}
     if with_after:

@@ -219,6 +219,7 @@ TOP_DOWN = {"autorange": "reversed"}
 NAMES_OF_BARS = {"showgrid": False, "ticks": "", "ticklabelstandoff": 6, **TOP_DOWN}
 CIVIDIS = {"colorscale": "Cividis", "autocolorscale": False}
 GROUND = "#8A9096"  # of lines that are not data
+NOT_MEASURED = "rgba(138, 144, 150, 0.35)"  # cells without a value
 FEW_COLUMNS = 8  # cells side by side with room for values
 MAX_TICKS = 10  # ticks that fit even a narrow figure
 

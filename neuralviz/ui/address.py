@@ -10,6 +10,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping
 from typing import TypeVar
+from urllib.parse import parse_qs
 
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
@@ -59,10 +60,14 @@ def write(values: Mapping[str, str | list[str]]) -> None:
     """Change parameters that no widget is bound to; empty ones are removed."""
     for name in [name for name, value in values.items() if not value and name in st.query_params]:
         del st.query_params[name]
+    # a run of the script that a click interrupts changes parameters of which no browser hears
+    context = get_script_run_ctx(suppress_warning=True)
+    sent = parse_qs(context.query_string) if context is not None else {}
+    listed = {name: [value] if isinstance(value, str) else value for name, value in values.items()}
     changed = {
         name: value
-        for name, value in values.items()
-        if value and st.query_params.get_all(name) != ([value] if value == str(value) else value)
+        for name, value in listed.items()
+        if values[name] and not st.query_params.get_all(name) == value == sent.get(name)
     }
     if changed:
         st.query_params.update(changed)

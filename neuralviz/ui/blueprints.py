@@ -29,7 +29,8 @@ from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.words import many
 
 PAGE, BLUEPRINTS = "grid", "grid-blueprints"  # the latter is the field's key
-MASKED = f"{PAGE}-masked"  # session state: positions of tokens that are masked by hand
+MASKED = f"{PAGE}-masked"  # session state and address: positions of tokens masked by hand
+SHOWN_MASKED = f"{MASKED}-shown"  # session state: those that can be clicked
 _MASKED_TEXT = f"{MASKED}-of"  # session state: the text that they are of
 GUESSES = SessionRuns(f"{PAGE}-guesses")
 PATIENCE = 0.6  # seconds
@@ -84,7 +85,7 @@ def _show_grid(text: TokenizedText, blueprints: tuple[Blueprint, ...]) -> None:
     inputs = mask_inputs(len(tokens), blueprints)
     window = _choose_window(len(tokens))
     masked = _ask_masks(text, chunk, window)
-    if masked:
+    if masked:  # of this chunk, also beyond the window
         _show_guesses(text, number - 1, masked)
     n_inputs = len(inputs.masked)
     if n_inputs > MAX_ROWS:
@@ -108,26 +109,33 @@ def _show_grid(text: TokenizedText, blueprints: tuple[Blueprint, ...]) -> None:
 
 
 def _ask_masks(text: TokenizedText, chunk: slice, window: range) -> list[int]:
-    """The tokens of a window that are masked by hand, as indices in the text."""
+    """Click tokens of a window; the tokens of the chunk masked by hand, as indices in the text."""
     options = [chunk.start + place + 1 for place in window]
     if (linked := read_new(MASKED)) is not None:
         st.session_state[MASKED] = [int(word) for word in linked.split(",") if word.isdecimal()]
     elif st.session_state.get(_MASKED_TEXT, text.text) != text.text:
         st.session_state[MASKED] = []
     st.session_state[_MASKED_TEXT] = text.text
-    masked = set(st.session_state.get(MASKED) or []) & set(options)
-    st.session_state[MASKED] = sorted(masked)
+    positions = range(1, len(text) + 1)
+    masked = sorted(set(st.session_state.get(MASKED) or []).intersection(positions))
+    st.session_state[MASKED] = masked
+    st.session_state[SHOWN_MASKED] = [position for position in masked if position in options]
+
+    def keep_others() -> None:
+        others = set(st.session_state[MASKED]).difference(options)
+        st.session_state[MASKED] = sorted(others.union(st.session_state[SHOWN_MASKED]))
+
     st.pills(
         "Click tokens to mask them by hand",
         options,
         selection_mode="multi",
         # two options of one name would be one
         format_func=lambda position: plain(text.tokens[position - 1]) + WORD_JOINER * position,
-        key=MASKED,
-        persist_state="session",
+        key=SHOWN_MASKED,
+        on_change=keep_others,
     )
-    write({MASKED: ",".join(map(str, sorted(masked)))})
-    return [position - 1 for position in sorted(masked)]
+    write({MASKED: ",".join(map(str, masked))})
+    return [position - 1 for position in masked if chunk.start < position <= chunk.stop]
 
 
 def _toggle_mask(first: int, click: dict[str, Any]) -> None:

@@ -17,6 +17,7 @@ from neuralviz.headlines.micro_tuning import (
     describe_steps,
     describe_story,
     short_layer_names,
+    warn_of_unread,
 )
 from neuralviz.jobs.micro_tuning import WalkThrough
 from neuralviz.micro_tuning.blanks import BLANK
@@ -51,6 +52,7 @@ PATIENCE = 0.5  # seconds
 NEURONS = 16
 STORY = "In two minutes"
 HEIGHT = 460  # px
+STORY_WORDS = 4  # that may fill the blank; more would be small on the stage
 QUOTED = 90  # characters of a text in the settings of its figures
 _POSITION = f"{PAGE}-position"
 FIELDS = ("First text", "Second text", "Unrelated text")
@@ -128,6 +130,8 @@ def _show_step(
         else:
             found = plain(describe(walk)[number - 1])
             show_headline(f"{found}\n\n{step.sentence}", key=f"{PAGE}-step")
+            if steps is MOMENTS and walk.is_hardly_read:
+                st.warning(plain(warn_of_unread("text 1", walk.tuning.model_id)))
             step.show(walk)
     if walk is not None and step.show in MORE:
         with slide("step-more"):
@@ -211,7 +215,8 @@ def _show_training(walk: Walkthrough) -> None:
 
 def _show_last_guess(walk: Walkthrough) -> None:
     _show_sentence(walk)
-    _draw(walk, plots.blank_figure(walk.blank, "What the model puts into the blank"), "last-guess")
+    title = "What the model puts into the blank"
+    _draw(walk, plots.blank_figure(walk.blank, title, most=STORY_WORDS), "last-guess")
     _draw(walk, plots.strip_figure(walk.tuning.embeddings[0], "Its neural embedding"), "strip")
 
 

@@ -90,6 +90,7 @@ from neuralviz.ui.page import (
     dim_old_results,
     is_tour_at,
     plain,
+    point_to,
     result_view_id,
     show_error,
     show_headline,
@@ -105,10 +106,12 @@ RUNS = SessionRuns(KEY, kept=8, stops_former=False)
 HEIGHT = 300  # px: leaves room for the blank below, on the first screen
 SETTINGS_LENGTH = 300  # characters of the line below a run's figures
 STAGE_LETTERS = 90  # of the chosen text, on one line of the stage
-# session state; the address has the kept ids of the shown runs, unless it is that of the settings
-SHOWN_RUNS, NEWEST, KEPT_RUNS = "shown-runs", "micro-tuning-newest", "micro-tuning-kept-runs"
+# session state: the shown runs, the newest one, and the id of the run that was started by a press
+SHOWN_RUNS, NEWEST, PRESSED = "shown-runs", "micro-tuning-newest", "micro-tuning-pressed"
+KEPT_RUNS = "micro-tuning-kept-runs"  # the address has those, unless it is that of the settings
 RECORDED = "recorded"
-LONG_TEXT = 5000  # characters, from which on the duration is said
+LONG_TEXT = 1000  # characters, from which on the duration is estimated
+LONG_RUN = 10.0  # seconds, from which on it is said
 SHOWN_PRODUCTS = 100
 BLANKS = SessionRuns("try-delta")
 SENTENCE = "sentence"  # session state and address: the sentence with a blank
@@ -141,6 +144,9 @@ def show() -> None:
                 _show_recorded(picked[0])
     with dim_old_results("tune-after", bool(note)):
         _show_finished([run for run, _ in visible_runs], picked)
+    newest = RUNS.last()
+    if newest is not None and newest.id == st.session_state.get(PRESSED):  # on a narrow screen
+        point_to(f".st-key-{KEY}-state-{newest.id}", is_framed=False)
 
 
 # --- what is run ---------------------------------------------------------------------------------
@@ -165,7 +171,8 @@ def _ask_run(model_id: str, texts: Sequence[str]) -> TuningSettings | None:
     if pressed:
         if st.session_state[f"{KEY}-source"] in USER_SOURCES:
             put_texts_in_address(KEY, texts)
-        RUNS.start(task, again=True, view=result_view_id(KEY))
+        run = RUNS.start(task, again=True, view=result_view_id(KEY))
+        st.session_state[PRESSED] = run.id
     is_example = model_id == BUNDLED and st.session_state[f"{KEY}-source"] == "Example"
     if not _restore(task) and is_example and is_tour_at("Micro-tuning"):  # without a press
         RUNS.start(task, again=True, view=COMMON_VIEW)
@@ -186,11 +193,12 @@ def _announce_duration(
     reader = text_reader() if model_id == BUNDLED else shared_model(model_id)
     with suppress(TextError):  # of which the run tells
         seconds = estimate_seconds(tokenize(reader, texts), settings, *layers)
-        st.info(
-            f"This takes {about_seconds(seconds)} on this machine. You can stop at any time and "
-            "keep what there is.",
-            icon=":material/schedule:",
-        )
+        if seconds >= LONG_RUN:
+            st.info(
+                f"This takes {about_seconds(seconds)} on this machine. You can stop at any time "
+                "and keep what is finished.",
+                icon=":material/schedule:",
+            )
 
 
 def _restore(task: TuneTexts) -> bool:
@@ -589,7 +597,7 @@ def show_results(record: RunRecord, key: str, text: int) -> None:
     if text in record.reports:
         _show_shares(record, key, text)
     else:
-        st.caption("Which words changed the weights is known only of a finished run.")
+        st.caption("Which words changed the weights is known only once a run has finished.")
     if text in record.started_texts and len(record.texts_like(text)) > 1:
         _show_products(record, key, text)
     if len(record.texts) > 1 and record.settings.epochs > 1:

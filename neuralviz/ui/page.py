@@ -308,9 +308,9 @@ def _show_question_card(title: str) -> bool:
     return True
 
 
-def point_to(selector: str) -> None:
-    """Scroll to what a link leads to, and frame it until the page runs again."""
-    _pointer(key="pointer-link", data={"at": [selector]})
+def point_to(selector: str, *, is_framed: bool = True) -> None:
+    """Scroll to what a link or a button leads to, and frame it until the page runs again."""
+    _pointer(key="pointer-link", data={"at": [selector], "bare": not is_framed})
 
 
 def result_view_id(key: str) -> str:

@@ -274,6 +274,8 @@ class _Panel:
                     st.html(_AS_HIGH_AS_A_BUTTON, width="content")
         elif status == "stopped":
             doing = run.progress.doing.removesuffix(" …")
+            if doing[1:2].islower():  # a word, not an abbreviation
+                doing = doing[0].lower() + doing[1:]
             text = f"Stopped{': ' * bool(doing)}{doing}. {self.sentences.stopped}"
             if run.has_nothing:
                 text = "Stopped before the first result."

@@ -258,7 +258,10 @@ def _list_changes(changed: Sequence[NewNeighbours], texts: Sequence[str]) -> Non
     """List the nearest neighbour of some texts before and after the training."""
     rows = [[texts[i] for i in (change.text, change.before, change.after)] for change in changed]
     frame = pd.DataFrame(rows, columns=["text", "nearest before", "nearest after"])
-    show_table(frame, "training-changed", title="Texts with new neighbours", height=520)
+    column = st.column_config.TextColumn(width=110)  # so that all three are seen
+    narrow = dict.fromkeys(map(str, frame), column)
+    title = "Texts with new neighbours"
+    show_table(frame, "training-changed", title=title, height=520, column_config=narrow)
 
 
 @st.cache_data(max_entries=4, show_spinner=False, hash_funcs={TrainOnCorpus: repr})
@@ -298,9 +301,9 @@ def _offer_to_save(task: TrainOnCorpus, lessons: Lessons) -> None:
     kept = task.kept_steps()
     numbers = {lesson.settings.pairs: n for n, lesson in enumerate(lessons) if kept[n]}
     if not numbers:
-        st.caption("The weights of this training are not saved, so its encoder cannot be kept.")
+        st.caption("The weights of this training are not saved, so its encoder cannot be saved.")
         return
-    st.subheader("Keep the encoder", anchor=False)
+    st.subheader("Save the encoder", anchor=False)
     number = numbers[_choose_kind("Encoder of", list(numbers), "training-save-of")]
     settings = task.settings[number]
     if kept[number] < lessons[number].step:  # the training ended suddenly
@@ -332,7 +335,7 @@ def _save_encoder(task: TrainOnCorpus, number: int, name: str) -> Path:
     texts = store.texts(store.corpus(task.corpus))
     restored = training.restore_training(model, texts, task.settings[number], task.folder(number))
     if restored is None:
-        raise StoreError("This training's weights are no longer saved. Train it again.")
+        raise StoreError("This training's weights are no longer saved. Train again.")
     training.save_encoder(restored, model, folder)
     return folder
 
@@ -358,7 +361,7 @@ def _show_experiments(chosen: TrainOnCorpus, corpus: str) -> None:
         list(tables.TRAINING_TABLES),
         key="training-table",
         format_func=str.capitalize,
-        help="Each row of the table is a training. Finished rows are saved.",
+        help="Each row of the table is a training run. Finished rows are saved.",
     )
     st.caption(tables.training_table(name).line)
     key = "training-table-seeds"
@@ -390,7 +393,7 @@ def _show_table(task: FillTrainingTable, corpus: str, result: FilledTable, _live
         plots.training_table_figure(table, result.cells, task.labels),
         f"training {task.table}",
         partial(tables.training_numbers, table, result.cells),
-        About(f"Trainings on “{corpus}”", settings),
+        About(f"Training runs on “{corpus}”", settings),
         key="training-table-figure",
         height=max(320, 140 + PIXELS_A_ROW * len({cell.row for cell in result.cells})),
     )
@@ -510,7 +513,7 @@ def _choose_label(corpus: Corpus) -> str:
         key="training-label",
         default=jobs.first_label(corpus),
         format_func=plain,
-        help="Labels are never trained on. They show whether texts with one label come together.",
+        help="Labels are never trained on. They show whether texts of one label come together.",
     )
 
 

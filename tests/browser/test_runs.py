@@ -110,6 +110,10 @@ def test_a_run_is_started_once_outlives_its_page_and_is_started_again(
     page.get_by_role("link", name="Micro-tuning", exact=True).click()
     expect(page.get_by_role("heading", name="Run 2")).to_be_visible()
     stop(page)
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.get_by_role("button", name="Tune", exact=True).click()
+    expect(page.get_by_text(STEP).first).to_be_in_viewport()  # though it is below the settings
+    stop(page)
 
 
 @pytest.mark.slow

@@ -39,19 +39,19 @@ def test_links_bring_blueprints_and_the_last_text_back() -> None:
 
 def test_tokens_are_masked_by_hand_and_the_model_guesses_them(bundled: object) -> None:
     page = page_at("blueprints", grid_masked="2").run()
-    page.pills(key=blueprints.MASKED).set_value([2, 6]).run()
+    page.pills(key=blueprints.SHOWN_MASKED).set_value([2, 6]).run()
     finish_run(page, "grid-guesses")
     assert not page.exception
     predictions = last_run(page, "grid-guesses").result
     assert predictions.token.tolist() == [1, 5]
-    assert "best guess for the masked tokens: “" in read_markdown(page)
+    assert "best guesses for the masked tokens are “" in read_markdown(page)
     linked = page.query_params["grid-masked"]
-    page.pills(key=blueprints.MASKED).set_value([]).run()
+    page.pills(key=blueprints.SHOWN_MASKED).set_value([]).run()
     assert "best guess" not in read_markdown(page)
     again = page_at("blueprints", grid_masked=linked).run()
-    assert again.pills(key=blueprints.MASKED).value == [2, 6]
+    assert again.pills(key=blueprints.SHOWN_MASKED).value == [2, 6]
     type_text(again, "A cat.")  # in another text, these are other tokens
-    assert again.pills(key=blueprints.MASKED).value == []
+    assert again.pills(key=blueprints.SHOWN_MASKED).value == []
     assert not again.exception
 
 
@@ -82,7 +82,7 @@ def test_mistakes_get_a_sentence_and_what_was_typed_stays(page: AppTest) -> None
     assert not page.exception
 
 
-def test_odd_and_long_texts_are_drawn(page: AppTest) -> None:
+def test_odd_and_long_texts_are_drawn(page: AppTest, bundled: object) -> None:
     for text in ("🙂", "שלום a\x00b\x1bc", "<script>alert(1)</script> & <b>x</b>"):
         type_text(page, text)
         assert count_figures(page) == 1
@@ -94,6 +94,12 @@ def test_odd_and_long_texts_are_drawn(page: AppTest) -> None:
     assert "In 12 masked inputs" in read_markdown(page)
     type_text(page, "cat " * 60)
     assert page.slider[0].value <= page.slider[0].max == 21
+    page.slider[0].set_value(1).run()
+    page.pills(key=blueprints.SHOWN_MASKED).set_value([2, 30]).run()
+    page.slider[0].set_value(21).run()  # a token beyond the window stays masked
+    assert page.pills(key=blueprints.SHOWN_MASKED).value == [30]
+    page.pills(key=blueprints.SHOWN_MASKED).set_value([30, 60]).run()
+    assert page.query_params["grid-masked"] == "2,30,60"
     type_text(page, "A cat.")
     assert not page.slider
     assert not page.number_input

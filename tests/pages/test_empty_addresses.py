@@ -1,8 +1,9 @@
-"""What an address leaves empty is chosen as if it were not in it."""
+"""What an address leaves empty is chosen as if it were not in it; what is chosen gets there."""
 
 from __future__ import annotations
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from tests.support.pages import page_at
 
@@ -25,3 +26,21 @@ def test_the_first_choice_of_a_page(name: str, key: str, chosen: object) -> None
     assert not page.exception
     assert page.button_group(key=key).value == chosen
     assert key not in page.query_params
+
+
+def test_what_an_interrupted_run_of_the_script_wrote_is_written_again() -> None:
+    """The second click of two ends the first one's, whose messages are discarded."""
+
+    def script() -> None:
+        import streamlit as st
+        from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+        from neuralviz.ui.address import write
+
+        context = get_script_run_ctx()
+        st.query_params["run"] = "a"
+        context.query_string = ""
+        write({"run": "a"})
+        st.text(context.query_string)
+
+    assert AppTest.from_function(script).run().text[0].value == "run=a"

@@ -49,6 +49,9 @@ def test_a_link_opens_its_step_and_texts_that_cannot_be_walked_get_a_sentence() 
         assert sentence in page.error[0].value
         assert page.text_area[0].value == text
         assert count_figures(page) == 1  # of the last valid texts
+    page.segmented_control(key="length").set_value("In two minutes")
+    page.text_area[0].set_value("Ein Hund jagte gestern den Ball quer durch den Stadtpark.").run()
+    assert "hardly reads text 1" in page.warning[0].value
     assert not page.exception
 
 

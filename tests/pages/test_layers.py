@@ -52,13 +52,13 @@ def test_a_text_says_which_words_win_and_why(bundled: object) -> None:
 
 
 def test_the_keys_of_the_stage_lead_through_all_views(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layers, "VIEWS", {name: lambda: None for name in layers.VIEWS})
+    monkeypatch.setattr(layers, "TABS", {name: lambda: None for name in layers.TABS})
     page = open_view(view="abc").run()
     seen = [page.segmented_control(key="layers-view").value]
     while not page.button(key="stage-next").disabled:
         page.button(key="stage-next").click().run()
         seen.append(page.segmented_control(key="layers-view").value)
-    assert seen == list(layers.VIEWS)
+    assert seen == list(layers.TABS)
     assert "view" not in page.query_params  # each view has its own texts
     page.button(key="stage-back").click().run()
     assert page.segmented_control(key="layers-view").value == seen[-2]

@@ -111,7 +111,7 @@ def test_stop_keeps_what_was_learnt_and_a_stopped_run_is_started_again(page: App
     assert not page.exception
     assert run.status == "stopped"
     assert 0 < run.result.epochs_done(0) < 1000
-    assert "is known only of a finished run" in read_captions(page)
+    assert "is known only once a run has finished" in read_captions(page)
     assert "so far" not in read_captions(page)  # the bar counts the epochs
     press(page, "Run again")
     second = last_run(page)
@@ -164,6 +164,8 @@ def test_a_press_without_a_text_is_answered_and_many_texts_are_cut(bundled: obje
     for text in ("word " * 20_000, "字" * 24_000):
         page.text_area(key="micro-tuning-pasted").set_value(text).run()
         assert re.search(r"about \d+ (min|h) on this machine", read_messages(page))
+    page.text_area(key="micro-tuning-pasted").set_value("word" * 5000).run()
+    assert "on this machine" not in read_messages(page)  # it is one token
 
 
 @pytest.mark.parametrize(

@@ -71,8 +71,8 @@ def headline(page: AppTest) -> str:
 def test_it_opens_with_the_recorded_training_and_trains_nothing_by_itself() -> None:
     page = page_at("training").run()
     assert "Recorded run" in read_page(page)
-    assert "at least as good without any training**: the ten nearest" in read_page(page)
-    assert "Keep the encoder" not in [one.value for one in page.subheader]
+    assert "better without any training**: the ten nearest" in read_page(page)
+    assert "Save the encoder" not in [one.value for one in page.subheader]
     assert "training-runs" not in page.session_state
     page.number_input(key="training-seed").set_value(7).run()
     assert "The results below are of other data or settings" in read_page(page)
@@ -137,16 +137,16 @@ def test_a_training_that_ended_suddenly_offers_what_is_saved_of_it_alone(
     page = train(opened(kept(), tiny, **SHORT))
     assert last_run(page, "training").status == "failed"
     assert "“Run again” resumes." in read_page(page)
-    assert "Keep the encoder" in [one.value for one in page.subheader]
+    assert "Save the encoder" in [one.value for one in page.subheader]
     for folder in home().glob("trainings/*"):
         shutil.rmtree(folder)
     assert "resumes" not in read_page(page.run())
     assert "The weights of this training are not saved" in read_page(page)
-    assert "Keep the encoder" not in [one.value for one in page.subheader]
+    assert "Save the encoder" not in [one.value for one in page.subheader]
 
     monkeypatch.setattr(TrainOnCorpus, "events", whole)
     finish_run(press(page, "Run again"), "training")
-    assert "Keep the encoder" in [one.value for one in page.subheader]
+    assert "Save the encoder" in [one.value for one in page.subheader]
 
 
 def test_settings_that_make_no_sense_are_answered_with_a_sentence(tiny: str) -> None:

@@ -13,7 +13,7 @@ from neuralviz.maps.groups import (
     LEVEL,
     HeldGroup,
     Traits,
-    chance,
+    compute_chance,
     find_held_groups,
     find_traits,
 )
@@ -63,11 +63,12 @@ def test_a_cosine_that_is_stretched_is_no_difference():
     """A method whose cosines lie in a narrow band holds the same clusters together."""
     vectors, clusters, texts = tickets(1)
     narrow = np.hstack([unit_vectors(vectors[1]), np.full((160, 1), 3.0)])
-    assert unit_vectors(narrow)[:2].prod() != 0
+    cosines = unit_vectors(narrow) @ unit_vectors(narrow).T
+    assert cosines.min() > 0.7
     assert find_held_groups([vectors[1], narrow], [clusters[1]] * 2, texts) == ()
 
 
-def find_nothing(groups: tuple[HeldGroup, ...]) -> None:
+def check_none(groups: tuple[HeldGroup, ...]) -> None:
     assert groups == ()
 
 
@@ -76,26 +77,26 @@ def test_permuted_texts_and_random_vectors_decide_nothing(seed: int):
     """Clusters of one method's own noise are tight by it alone, but have no words of their own."""
     draw = np.random.default_rng(seed)
     vectors, clusters, texts = tickets(seed)
-    find_nothing(find_held_groups(vectors, clusters, draw.permutation(texts).tolist()))
-    find_nothing(find_held_groups(vectors, list(map(draw.permutation, clusters)), texts))
+    check_none(find_held_groups(vectors, clusters, draw.permutation(texts).tolist()))
+    check_none(find_held_groups(vectors, list(map(draw.permutation, clusters)), texts))
     for dim in (2, 8, 64):
         noise = [unit_vectors(draw.normal(size=(120, dim))) for _ in range(2)]
         tight = [kmeans2(values, 8, minit="++", seed=seed)[1] for values in noise]
-        find_nothing(find_held_groups(noise, tight, draw_texts(draw, 120)))
+        check_none(find_held_groups(noise, tight, draw_texts(draw, 120)))
 
 
 def test_no_clusters_and_equal_texts_decide_nothing():
     vectors, clusters, texts = tickets(0)
     none = np.full(160, -1)
-    find_nothing(find_held_groups(vectors, [none, none], texts))
-    find_nothing(find_held_groups([np.ones((160, 3))] * 2, clusters, texts))
-    find_nothing(find_held_groups(vectors, clusters, ["the same text"] * 160))
+    check_none(find_held_groups(vectors, [none, none], texts))
+    check_none(find_held_groups([np.ones((160, 3))] * 2, clusters, texts))
+    check_none(find_held_groups(vectors, clusters, ["the same text"] * 160))
 
 
 def test_chances_are_those_of_the_hypergeometric_distribution():
     for n_common, n_drawn, n_marked, n in [(5, 5, 5, 60), (3, 20, 30, 300), (0, 4, 9, 10)]:
         exact = hypergeom.sf(n_common - 1, n, n_marked, n_drawn)
-        assert chance(n_common, n_drawn, n_marked, n) == pytest.approx(exact, rel=1e-9)
+        assert compute_chance(n_common, n_drawn, n_marked, n) == pytest.approx(exact, rel=1e-9)
 
 
 def test_traits_hold_where_chance_does_not_explain_them():
@@ -109,6 +110,18 @@ def test_traits_hold_where_chance_does_not_explain_them():
     phrased = [f"One, TWO three! {text}" if i < 12 else text for i, text in enumerate(plain)]
     assert find_traits(phrased, inside).phrase == "One, TWO three"
     assert find_traits([*phrased[:11], *plain[11:]], inside).phrase == ""  # 11 of 15 are too few
+    alike = [
+        f"{text} has been sent in {'May' if i < 15 else 'June'}" for i, text in enumerate(plain)
+    ]
+    assert find_traits(alike, inside) == Traits(words=("may",))  # not what all texts have
+    two = [f"{text} zulu yoke xray" if i < 12 else text for i, text in enumerate(phrased)]
+    more = [f"one two three . {text}" if 12 <= i < 15 else text for i, text in enumerate(two)]
+    assert find_traits(more, inside).phrase == "One, TWO three"  # of two, the more frequent
+    halves = [f"{text} beta" if i < 8 else text for i, text in enumerate(plain)]
+    assert find_traits(halves, inside).words == ()  # half of the texts do not share a word
+    for text, expected in (("列車", ("列車",)), ("ট্রেন দেরি", ("ট্রেন", "দেরি"))):
+        foreign = [f"{text} {other}" if i < 15 else other for i, other in enumerate(plain)]
+        assert set(expected) <= set(find_traits(foreign, inside).words)
     lengths = np.array([len(text.split()) for text in plain])
     doubled = [f"{text} {text}" if i < 15 else text for i, text in enumerate(plain)]
     lengths[inside] *= 2

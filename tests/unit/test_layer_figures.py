@@ -14,7 +14,8 @@ from neuralviz.plots.theme import method_colour, spaced_ticks
 def test_a_cosine_map_has_values_in_its_cells_while_there_is_room() -> None:
     (cells,) = plots.cosine_map_figure(np.full((7, 7), 0.34), "mean").data
     assert (bool(cells.texttemplate), cells.showscale) == (True, False)
-    assert (cells.zmin, cells.zmax) == (pytest.approx(0.3), 1.0)
+    assert (cells.zmin, cells.zmax) == (pytest.approx(0.24), 0.34)  # the diagonal is grey
+    assert np.isnan(np.diagonal(cells.z)).all()
     (cells,) = plots.cosine_map_figure(np.ones((25, 25)), "mean").data
     assert (bool(cells.texttemplate), cells.showscale) == (False, True)
     assert cells.zmin == 0.9  # identical layers are not blown up

@@ -139,4 +139,4 @@ def test_downloads_say_which_run_they_are_of_and_how_far_it_came() -> None:
     assert "so far" not in whole.settings
     begun = RunRecord(record.model_id, replace(record.settings, epochs=1), record.texts)
     assert describe_run(begun).files[1:] == ("1 epoch",)
-    assert describe_run(begun).settings["so far"] == "0 of 3 texts finished; epoch 0 of 1."
+    assert describe_run(begun).settings["so far"] == "0 of 3 texts finished, in epoch 1 of 1."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from neuralviz.embedders.specs import short_labels
 from neuralviz.evaluation.similarity import (
@@ -15,7 +16,7 @@ from neuralviz.evaluation.similarity import (
     usable_labels,
 )
 from neuralviz.headlines.similar_texts import describe_agreement
-from neuralviz.plots.compare import Layout, difference_heatmap, text_names
+from neuralviz.plots.compare import Layout, difference_heatmap, similarity_heatmap, text_names
 
 
 def test_texts_without_a_label_are_left_out() -> None:
@@ -31,13 +32,15 @@ def test_texts_without_a_label_are_left_out() -> None:
     assert not len(nearest_shares(under_way, labels))
 
 
-def test_the_order_of_the_texts_does_not_decide_between_equally_similar_ones() -> None:
+def test_equally_similar_texts_count_in_part_so_that_ties_are_as_good_as_chance() -> None:
     nothing = similarity("neural", "abcd", np.zeros((4, 2)))
-    assert not nearest_shares(nothing, ["x", "x", "y", "y"]).any()
+    for labels in (["x", "x", "y", "y"], ["x", "x", "x", "y"]):
+        shares = nearest_shares(nothing, labels)
+        assert shares.mean() == pytest.approx(random_share(labels))
+        assert shares.tolist() == [(labels.count(label) - 1) / 3 for label in labels]
     twins = similarity("mean", "abcd", np.array([[1, 0], [1, 0], [1, 0], [0, 1]]))
-    assert nearest_shares(twins, ["x", "x", "x", "y"]).tolist() == [True, True, True, False]
-    assert nearest_shares(twins, ["x", "x", "y", "y"]).tolist() == [False, False, False, False]
-    assert nearest_shares(nothing, ["x", "x", "x", "y"]).tolist() == [True, True, True, False]
+    assert nearest_shares(twins, ["x", "x", "x", "y"]).tolist() == [1, 1, 1, 0]
+    assert nearest_shares(twins, ["x", "x", "y", "y"]).tolist() == [0.5, 0.5, 0, 1 / 3]
     assert random_share(["x", "x", "x", "y", ""]) == 0.5
 
 
@@ -80,7 +83,19 @@ def test_a_difference_is_one_of_ranks_so_that_no_range_of_similarities_wins() ->
     assert cells.colorbar.title.text == "orange: higher by neural"
 
 
+def test_a_heatmap_has_the_texts_where_they_fit_and_is_scaled_without_its_diagonal() -> None:
+    texts = [f"Text {i}, which is so long that it takes a second line." for i in range(16)]
+    vectors = np.random.default_rng(0).random((16, 4))
+    figure = similarity_heatmap(
+        similarity("neural", texts, vectors), Layout(text_names(texts), np.arange(16))
+    )
+    ((_, change),) = figure.layout.meta["from_width"]
+    assert change["yaxis.ticktext"][15] == "16. Text 15, which is so long …"
+    assert np.isnan(np.diagonal(figure.data[0].z)).all()
+    assert figure.data[0].zmax < 1
+
+
 def test_methods_that_agree_are_not_said_to_agree_least() -> None:
-    vectors = np.array([[1, 0], [0.9, 0.4], [0.2, 1]], dtype=np.float32)
-    alike = [similarity(name, ["x", "y", "z"], vectors) for name in ("mean", "cls", "neural")]
+    vectors = np.random.default_rng(0).normal(size=(6, 3))
+    alike = [similarity(name, "uvwxyz", vectors) for name in ("mean", "cls", "neural")]
     assert describe_agreement(alike).startswith("All methods agree: even mean's and cls's rankings")

@@ -121,6 +121,8 @@ La banque a encore relevé ses taux d'intérêt.
 Je voudrais une part de gâteau et une tasse de café.
 Hier, il a plu toute la journée.
 Кошка весь день спала на тёплом подоконнике.
+Die Bank hat ihre Zinsen erhöht.
+Das Wetter ist heute schön.
 """
 ENGLISH = """
 The old lighthouse keeper climbed the stairs every evening to light the lamp.
@@ -136,6 +138,7 @@ for i in range(10): print(i ** 2)
 pip install numpy==1.26.4
 Zombies parading around eating brains.
 Study raises stent doubts
+Lawsuit alleges Wal-Mart biased against black truckers
 ok
 """
 

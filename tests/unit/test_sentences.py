@@ -21,7 +21,7 @@ import pytest
 from neuralviz.evaluation import EvaluationPlan, Results, method_rows
 from neuralviz.evaluation.best_layer import MeasuredPooling
 from neuralviz.evaluation.broken import BrokenCount, Overlap
-from neuralviz.evaluation.correlation import Correlation
+from neuralviz.evaluation.correlation import Correlation, correlate
 from neuralviz.evaluation.data import DataSet, grouped_data, labelled_data, scored_data
 from neuralviz.evaluation.ladder_results import Baseline
 from neuralviz.evaluation.measures import measure
@@ -113,6 +113,14 @@ def verdict(data: DataSet, *methods: Measured | None, **more: Any) -> str:
     return evaluation.describe_verdict(results(data, *methods, **more), 0, name=named)
 
 
+def followed_quality(taus: dict[str, np.ndarray], n: int = 100) -> str:
+    maps = [QualityMap(quality, np.zeros(len(tau)), np.zeros(len(tau)), tau, np.full(tau.shape, n))
+            for quality, tau in taus.items()]  # fmt: skip
+    found = results(pairs(), Measured(paraphrases=tuple(maps)))
+    (tau_c,) = yardsticks_of(found, 0)
+    return evaluation.describe_followed_quality(found, 0, tau_c, named, str)
+
+
 def evaluations() -> Iterator[tuple[str, str]]:
     low, unsure, unknown = spearman(0.2), spearman(0.58, 0.1), replace(spearman(0.5), resampled={})
     yield "one method", verdict(pairs(), spearman(0.6, 0.1))
@@ -156,11 +164,8 @@ def evaluations() -> Iterator[tuple[str, str]]:
         compared = found.having(Compared(0, rows, {"triplets": Overlap(shared, 528)}))
         yield f"shared errors of {title}", evaluation.describe_shared_errors(compared, 0, named)
     taus = {"form": 0.4, "topic": 0.1}
-    maps = [QualityMap(quality, np.zeros(1), np.zeros(1), np.array([[tau]]), np.ones(1))
-            for quality, tau in taus.items()]  # fmt: skip
-    found = results(pairs(), Measured(paraphrases=tuple(maps)))
-    (tau_c,) = yardsticks_of(found, 0)
-    yield "qualities", evaluation.describe_followed_quality(found, 0, tau_c, named, str)
+    yield "qualities", followed_quality({q: np.array([[tau]]) for q, tau in taus.items()})
+    yield "even qualities", followed_quality({q: np.array([[0.4]]) for q in taus})
     examples = dict(zip(("forms", "topics", "scored", "groups"), recorded_results(), strict=True))
     for name, recorded in examples.items():
         yield f"example {name}", evaluation.describe_verdict(recorded, 0, name=named)
@@ -186,8 +191,10 @@ def corpora() -> Iterator[tuple[str, str]]:
     yield "two maps not decided", labelled(["mean", "cls"], 0.52, 0.5)
     yield "three methods", labelled(["mean", "cls", "sep"], 0.9, 0.6, 0.3)
     yield "no better than guessing", labelled(["mean", "cls"], 0.25, 0.1)
-    yield "agree", corpus.describe_agreement(["mean", "cls"], 0.62, 10, "480 texts")
-    yield "differ", corpus.describe_agreement(["mean", "cls"], 0.31, 1, "480 texts")
+    yield "agree", corpus.describe_agreement(["mean", "cls"], 0.62, 10, "480 texts", 479)
+    yield "differ", corpus.describe_agreement(["mean", "cls"], 0.31, 1, "480 texts", 479)
+    yield "agree as by chance", corpus.describe_agreement(["mean", "cls"], 0.66, 5, "12 texts", 11)
+    yield "too few to agree", corpus.describe_agreement(["mean", "cls"], 1, 2, "3 texts", 2)
     yield "no map", corpus.describe_unmade("tickets", 300, "**mean** and **neural**")
     sizes = [30, 20, 9, 8, 5]
     yield "clusters", corpus.describe_clusters("mean", ["train delay", "money"], sizes[:2], 80)
@@ -197,13 +204,19 @@ def corpora() -> Iterator[tuple[str, str]]:
     yield "no clusters", corpus.describe_clusters("mean", [], [], 80)
     near = [["a"] * 4 + ["b"], ["a", "b", "c", "d", "e"], [""] * 5]
     methods, texts = ["mean", "cls", "sep"], ["A cat.", "A wolf.", "A fox."]
-    yield "a sentence lands", corpus.describe_landing("A dog.", methods, near, "topic", texts)
+    sizes = dict.fromkeys("abcde", 60)
+
+    def land(near: list[list[str]], texts: list[str] = texts, **sizes_: int) -> str:
+        sized = sizes_ or sizes
+        return corpus.describe_landing("A dog.", methods[: len(near)], near, "topic", texts, sized)
+
+    yield "a sentence lands", land(near)
     few = [["a", "a", "", "", ""], ["a", "b", "", "", ""]]
-    yield "hardly a label", corpus.describe_landing("A dog.", methods[:2], few, "topic", texts[:2])
-    tied = [["a", "b", "a", "b"], ["b", "a", "a", "b", ""], ["b", "a", "a", ""]]
-    yield "a tie of labels", corpus.describe_landing("A dog.", methods, tied, "topic", texts)
-    alike = ["A cat.", "A cat."]
-    yield "the same text", corpus.describe_landing("A dog.", methods[:2], few, "topic", alike)
+    yield "hardly a label", land(few, texts[:2])
+    yield "a tie of labels", land([list("abab"), [*"baab", ""], [*"baa", ""]])
+    yield "the same text", land(few, ["A cat.", "A cat."])
+    yield "all near texts have a label", land([list("aaaa")], texts[:1])
+    yield "among texts of one label", land(near[:1], texts[:1], a=240, b=60)
     ends = [("crash window", "4.8"), ("thanks", "1.2")]
     yield "numbers", corpus.describe_trend("rating", [("mean", 0.62)], ends, 300)
     both = [("mean", 0.62), ("cls", 0.4)]
@@ -258,8 +271,15 @@ def few_texts() -> Iterator[tuple[str, str]]:
     mean = ranked("mean", 0.9, 0.8, 0.7, 0.6, 0.5, 0.4)
     cls = ranked("cls", 0.9, 0.8, 0.7, 0.6, 0.4, 0.5)
     neural = ranked("neural, fast", 0.1, 0.2, 0.4, 0.3, 0.5, 0.6)
-    yield "two methods agree", similar_texts.describe_similar_texts([mean, cls])
-    yield "three methods", similar_texts.describe_similar_texts([mean, neural, cls])
+    yield "two methods of four texts", similar_texts.describe_similar_texts([mean, cls])
+    yield "two methods apart", similar_texts.describe_similar_texts([mean, neural])
+    draw = np.random.default_rng(0)
+    vectors, noise = draw.normal(size=(2, 8, 4))
+    several = [similarity(name, "abcdefgh", vectors + share * noise)
+               for name, share in (("mean", 0), ("cls", 0.2), ("neural", 0.7))]  # fmt: skip
+    yield "two methods agree", similar_texts.describe_similar_texts(several[:2])
+    yield "two methods agree little", similar_texts.describe_similar_texts(several[::2])
+    yield "three methods", similar_texts.describe_similar_texts(several)
     unfinished = ranked("mean", 0.9, 0.8, np.nan, 0.6, np.nan, np.nan)
     unfinished.products[3, 3] = np.nan
     columns = {"topic": list("xxxy"), "form": list("xyxy"), "length": list("xxyy")}
@@ -305,6 +325,8 @@ def layer_views() -> Iterator[tuple[str, str]]:
     yield "words of a corpus", layers.describe_corpus(list("fedcba"), variance)
     changes = pd.DataFrame({"block": [0, 0, 1, 1], "values": 4, "norm": [0.2, 0.4, 0.1, 0.2]})
     yield "blocks", layers.describe_blocks(changes, per_value=True, epoch=1)
+    tied = pd.DataFrame({"block": range(5), "values": 4, "norm": [0.4, 0.2, 0.4, 0.2, 0.3]})
+    yield "blocks that tie", layers.describe_blocks(tied, per_value=True, epoch=1)
     even = changes.assign(norm=[0.1, 0.2, 0.1, 0.205])
     yield "even blocks", layers.describe_blocks(even, per_value=True, epoch=3)
 
@@ -352,6 +374,7 @@ def trainings() -> Iterator[tuple[str, str]]:
         return training.describe_lessons(chosen, label)
 
     yield "whole model is better", lessons(*recorded)
+    yield "whole model not told apart", lessons(*(replace(x, untrained=0.64) for x in recorded))
     yield "two kinds", lessons(*known)
     yield "one kind", lessons(crops)
     first, *_, last = crops.snapshots
@@ -374,6 +397,8 @@ def trainings() -> Iterator[tuple[str, str]]:
     shares = {"crops": (0.5, 0.6), "dropout": (0.4, 0.45)}
     cells = [cell(row, seed, s) for row in shares for seed, s in enumerate(shares[row], 1)]
     yield "a table", training.describe_table(cells, "form")
+    more = [cell(row, 2 + s, shares[row][s]) for row in shares for s in range(2)]
+    yield "a table of four seeds", training.describe_table([*cells, *more], "form")
     yield "a table of one seed", training.describe_table(cells[::2], "form")
     level = [*cells[:3], cell("dropout", 2, 0.55)]
     yield "table not told apart", training.describe_table(level, "form")
@@ -386,7 +411,7 @@ def cut_off(record: RunRecord, epochs: int, texts: slice = slice(None)) -> RunRe
     live.loss[epochs + 1 :, texts], live.delta_norm[epochs + 1 :, texts] = np.nan, np.nan
     cut = range(len(record.texts))[texts]
     live.reports = {i: report for i, report in record.reports.items() if i not in cut}
-    live.texts_done = len(live.reports)
+    live.texts_done, live.epochs_reached = len(live.reports), epochs + 1
     return live
 
 
@@ -496,6 +521,42 @@ def test_permuted_labels_and_scores_decide_nothing() -> None:
     assert decided <= 2  # one in twenty is what a 95% interval allows
 
 
+@pytest.mark.parametrize("kind", ["agreement", "landing", "qualities", "rows", "whole model"])
+def test_what_is_drawn_at_random_is_no_finding(kind: str) -> None:
+    (lesson, _), found = recorded_lessons(), 0
+    for seed in range(40):
+        draw = np.random.default_rng(seed)
+        if kind == "agreement":
+            texts = list("abcdefghijkl")[: 4 + seed % 9]
+            methods = [similarity(name, texts, draw.normal(size=(len(texts), 8)))
+                       for name in ("mean", "cls")]  # fmt: skip
+            sentence = similar_texts.describe_agreement(methods)
+            found += sentence.startswith("mean and cls agree")
+        elif kind == "landing":
+            near = draw.choice(list("abcd"), 10, p=[0.7, 0.1, 0.1, 0.1]).tolist()
+            sizes = {"a": 210, "b": 30, "c": 30, "d": 30}
+            sentence = corpus.describe_landing("A dog.", ["mean"], [near], "topic", ["A."], sizes)
+            found += "the topic" in sentence
+        elif kind == "qualities":
+            orders = draw.permuted(np.tile(np.arange(20.0), (6, 1)), axis=1)
+            tau = np.array([correlate(order, np.arange(20.0)).kendall_c for order in orders])
+            taus = dict(zip("abc", tau.reshape(3, 1, 2), strict=True))
+            found += "most closely" in followed_quality(taus, n=20)
+        elif kind == "rows":
+            cells = [TrainingCell(row, n, 6, 1.0, False, (draw.random(),), (), {})
+                     for row in "ab" for n in range(4)]  # fmt: skip
+            found += "each run" in training.describe_table(cells, "form")
+        else:
+            n, before = 100, lesson.snapshots[0]
+            right = [draw.random(n) < 0.4 for _ in range(2)]
+            snapshots = [replace(before, step=step, right=r, accuracy=np.array([r.mean()]))
+                         for step, r in zip((0, 60), right, strict=True)]  # fmt: skip
+            untrained = draw.binomial(n, 0.4) / n
+            taken = replace(lesson, snapshots=tuple(snapshots), untrained=untrained)
+            found += "better without" in training.describe_lessons([taken], "chapter")
+    assert found <= 4
+
+
 @pytest.mark.parametrize("kind", ["texts", "lessons", "layers", "ladder"])
 def test_what_knows_nothing_of_labels_or_scores_is_no_finding(kind: str) -> None:
     recorded, (lesson, _) = recorded_ladder(), recorded_lessons()
@@ -536,15 +597,16 @@ def test_what_knows_nothing_of_labels_or_scores_is_no_finding(kind: str) -> None
     assert decided <= 3
 
 
-def test_words_at_random_places_are_in_no_cluster_more_than_elsewhere() -> None:
-    for seed in range(200):
+@pytest.mark.parametrize("sizes", [[180, 60, 30, 15, 9, 6], [11] * 27])
+def test_words_at_random_places_are_in_no_cluster_more_than_elsewhere(sizes: list[int]) -> None:
+    labels, n_named = np.repeat(range(len(sizes)), sizes), 0
+    for seed in range(400):
         draw = np.random.default_rng(seed)
-        labels = draw.choice(6, 300, p=[0.6, 0.2, 0.1, 0.05, 0.03, 0.02])
-        found = draw.permutation(300) < draw.integers(1, 40)
-        counts = [(f"c{i}", int((labels[found] == i).sum()), int((labels == i).sum()))
-                  for i in range(6)]  # fmt: skip
-        sentence = corpus.describe_matches("“ice”", int(found.sum()), 300, counts)
-        assert "cluster" not in sentence
+        found = draw.permutation(len(labels)) < draw.integers(2, 8)
+        counts = [(f"c{i}", int((labels[found] == i).sum()), n) for i, n in enumerate(sizes)]
+        sentence = corpus.describe_matches("“ice”", int(found.sum()), len(labels), counts)
+        n_named += "cluster" in sentence
+    assert n_named <= 4
 
 
 @pytest.mark.parametrize("sign", [1, -1])

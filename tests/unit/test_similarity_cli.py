@@ -215,7 +215,7 @@ def test_a_name_is_given_once_and_a_similarity_model_is_deleted_but_not_exported
     with pytest.raises(SettingsError, match="already a model called “mine”"):
         save_similarity_model(load_similarity_model(NAME), "mine")
     assert "is a similarity model" in run("models", "export", NAME, "out").stderr
-    assert "“tune”. There are: tone." in run("score", pairs, "--model", "tune").stderr
+    assert "“tune”. Saved: tone." in run("score", pairs, "--model", "tune").stderr
     deleted = run("models", "delete", NAME, "--yes")
     assert "Deleted the similarity model “tone”." in deleted.stderr
     gone = run("score", pairs, "--model", NAME)

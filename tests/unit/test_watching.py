@@ -71,7 +71,7 @@ def test_a_long_text_gives_events_as_its_parts_are_read(
             assert [part.loss for part in record.parts] == pytest.approx(
                 [losses.mean() for losses in of_group[:3]], rel=1e-4
             )
-            assert "by the" in describe_learning(record, 0)
+            assert "masked words so far" in describe_learning(record, 0)
             again = saved_and_loaded(record)
             assert (again.parts, again.progress) == (record.parts, record.progress)
     assert len(groups) > 4
@@ -83,6 +83,21 @@ def test_a_long_text_gives_events_as_its_parts_are_read(
     np.testing.assert_array_equal(record.loss, result.loss)
     for kept, delta in zip(record.last, result.deltas, strict=True):
         np.testing.assert_array_equal(kept, delta)
+
+
+def test_of_several_long_texts_each_has_the_share_and_the_loss_of_its_own_parts(
+    tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("neuralviz.micro_tuning.inputs.TOKENS_PER_PIECE", 80)
+    texts = [" ".join(SENTENCES), " ".join(SENTENCES[::-1])]
+    settings = check_settings(tiny, epochs=1)
+    record, of_first = RunRecord(tiny.id, settings, texts), []
+    for event in watch(tiny, texts, settings):
+        record = record.having([event])
+        of_first += [record.loss_so_far(0)] * bool(record.parts and record.parts[-1].text == 1)
+        assert record.progress < 1 or not record.parts
+    assert of_first
+    assert of_first[-1] == pytest.approx((record.loss[0, 0], 1), rel=1e-5)  # all of it is read
 
 
 def test_a_report_has_the_blank_that_its_delta_fills(tiny: LanguageModel) -> None:

@@ -189,7 +189,7 @@ def _unknown(name: str) -> ModelError:
     """The error for a name that no saved similarity model has, with the names there are."""
     advice = "None is saved yet: train one with `neuralviz train similarity`."
     if names := [model.name for model in similarity_models()]:
-        advice = f"There are: {', '.join(names)}."
+        advice = f"Saved: {', '.join(names)}."
     return ModelError(f"No similarity model is called “{name[:80]}”. {advice}")
 
 

@@ -268,7 +268,7 @@ class _Training:
             mean = float(np.mean(losses))
             if not np.isfinite(mean):
                 raise NeuralvizError(
-                    "The training diverged: its loss is not a number any more. Lower the learning "
+                    "The training diverged: its loss is no longer a number. Lower the learning "
                     "rate."
                 )
             value = _spearman(predict(network, self.dev), self.dev.scores)

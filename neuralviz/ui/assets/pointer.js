@@ -17,9 +17,10 @@ class Pointer {
     this.timer = setInterval(() => this.look(), LOOK)
   }
 
-  point(selectors) {
+  point(selectors, isBare) {
     if (String(this.selectors) === String(selectors)) return
     this.selectors = selectors
+    this.isBare = isBare
     this.shown = -1
     this.isFree = false
   }
@@ -33,7 +34,7 @@ class Pointer {
       this.shown = last
       this.isFree = false
     }
-    this.paint(this.selectors[last])
+    if (!this.isBare) this.paint(this.selectors[last])
     const main = document.querySelector("[data-testid=stMain]")
     const isMoving = main.scrollTop !== this.before
     this.before = main.scrollTop
@@ -72,7 +73,7 @@ function isSeen(target) {
 
 export default function ({ parentElement, data }) {
   parentElement.pointer ??= new Pointer(parentElement)
-  parentElement.pointer.point(data.at)
+  parentElement.pointer.point(data.at, data.bare)
   return () => {
     parentElement.pointer?.end()
     delete parentElement.pointer

@@ -200,7 +200,7 @@ class Stage {
     this.waiting = setTimeout(() => this.arrange(), SETTLED)
   }
 
-  // The slide covers the page, and its figures share what its words leave of the height.
+  // The slide covers the page.
   arrange() {
     if (!this.isOn) return
     const slides = this.slides()
@@ -220,9 +220,9 @@ class Stage {
     const isNew = this.style.textContent !== rule
     if (isNew) this.style.textContent = rule
     const figures = [...slide.querySelectorAll(".neuralviz-figure")].filter((one) => one.offsetParent)
-    const height = figures.length ? this.heightOf(slide, figures) : 0
-    const differs = figures.filter((one) => Number(one.dataset.stageHeight) !== height)
-    for (const figure of differs) figure.dataset.stageHeight = height
+    const heights = this.heightsOf(slide, figures)
+    const differs = figures.filter((one, i) => Number(one.dataset.stageHeight) !== heights[i])
+    figures.forEach((figure, i) => (figure.dataset.stageHeight = heights[i]))
     if (isNew || differs.length) this.tell()
     const { options, at } = findViews()
     const n = slides.length + Math.max(0, options.length - 1)
@@ -256,14 +256,20 @@ class Stage {
     return Math.max(0, ...heights)
   }
 
-  heightOf(slide, figures) {
+  // Rows of figures share what words leave of the height as they share that of the page.
+  heightsOf(slide, figures) {
     const before = figures.map((figure) => figure.style.height)
     for (const figure of figures) figure.style.height = `${LEAST_HEIGHT}px`
     const tops = figures.map((figure) => Math.round(figure.getBoundingClientRect().top))
-    const rows = new Set(tops).size
-    const words = contentHeight(slide) - rows * LEAST_HEIGHT
-    figures.forEach((figure, number) => (figure.style.height = before[number]))
-    return Math.max(LEAST_HEIGHT, Math.floor((window.innerHeight - words) / rows))
+    const rows = {}
+    figures.forEach(({ spec }, i) => {
+      rows[tops[i]] = Math.max(rows[tops[i]] ?? 1, spec?.layout.height ?? 1)
+    })
+    const shares = Object.values(rows)
+    const room = window.innerHeight - (contentHeight(slide) - shares.length * LEAST_HEIGHT)
+    figures.forEach((figure, i) => (figure.style.height = before[i]))
+    const all = shares.reduce((sum, share) => sum + share, 0)
+    return tops.map((top) => Math.max(LEAST_HEIGHT, Math.floor(room * rows[top] / all)))
   }
 
   showPlace() {

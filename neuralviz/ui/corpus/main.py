@@ -392,8 +392,8 @@ def make_missing(corpus: Corpus, saved: Mapping[MapChoice, Saved], *, is_new: bo
         status = find_status(st.query_params.get(RUN, ""), _name_work(corpus))
         if missing and status not in (None, "done"):
             st.info(
-                "Work on this corpus ended early, or another server is still at it. The embeddings "
-                "that were finished are saved. Press the button above to make the rest."
+                "Work on this corpus ended early, or another server is working on it. Finished "
+                "embeddings are saved; press the button above to make the rest."
             )
         return
     is_shown = not is_of_others(run) or any(c in _get_task(run).choices for c in missing)

@@ -72,7 +72,7 @@ class MapView:
 
     def columns(self) -> Iterator[tuple[DeltaGenerator, OpenMap]]:
         """The maps side by side, each with its column of the page."""
-        return zip(st.columns(len(self.maps)), self.maps, strict=True)
+        return zip(st.columns(len(self.maps), gap="xsmall"), self.maps, strict=True)
 
     def filter_rows(self, rows: np.ndarray) -> np.ndarray:
         """The rows that the filter shows, in their order."""
