@@ -104,7 +104,7 @@ def turns_figure(words: Sequence[FollowedWord], named: int, first_layer: int) ->
     )
     if first_layer > 0:
         shade = {"fillcolor": DISSIMILAR, "opacity": 0.12, "line_width": 0}
-        place = {"annotation_text": "does not count", "annotation_position": "top left"}
+        place = {"annotation_text": "not counted", "annotation_position": "top left"}
         figure.add_vrect(x0=0.7, x1=first_layer + 0.5, **shade, **place)
     return figure
 

@@ -281,6 +281,7 @@ _OFFLINE = (
 WORD_JOINER = "\u2060"  # invisible, in users' texts as markdown
 _TAG = re.compile(r"</?[a-z][^<>]*>")
 _BOLD = re.compile(r"\*\*(.+?)\*\*", re.DOTALL)
+_ITALICS = re.compile(r"\*(.+?)\*", re.DOTALL)
 _ESCAPED = re.compile(r"\\([^\sA-Za-z0-9])")
 
 
@@ -299,7 +300,7 @@ def sentence_html(sentence: str) -> str:
 
 
 def _inline_html(markdown: str) -> str:
-    """Bold type and escaped characters; nothing else of markdown is in headlines."""
+    """Bold type, italics and escaped characters; nothing else of markdown is in headlines."""
     # what is escaped is kept apart, or an asterisk of a user's would begin bold type
     kept: list[str] = []
 
@@ -308,7 +309,8 @@ def _inline_html(markdown: str) -> str:
         return f"\0{len(kept) - 1}\0"
 
     bold = _BOLD.sub(r"<strong>\1</strong>", escape(_ESCAPED.sub(keep, markdown), quote=False))
-    return re.sub("\0(\\d+)\0", lambda match: kept[int(match[1])], bold).replace(WORD_JOINER, "")
+    marked = _ITALICS.sub(r"<em>\1</em>", bold)
+    return re.sub("\0(\\d+)\0", lambda match: kept[int(match[1])], marked).replace(WORD_JOINER, "")
 
 
 def figure_html(figure: go.Figure, height: int | None = None) -> str:

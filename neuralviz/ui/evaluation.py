@@ -598,7 +598,7 @@ def _describe(results: Results) -> About:
     return About(
         f"Evaluation: {data.name}",
         {
-            "data": data.describe(),
+            "data": f"{data.name}: {data.describe()}",
             "methods": "; ".join(row.label for row in results.rows),
             "model": results.models(),
             "measured": f"{results.begun[:10]}, neuralviz {results.version}",

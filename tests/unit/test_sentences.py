@@ -215,6 +215,7 @@ def corpora() -> Iterator[tuple[str, str]]:
     yield "hardly a label", land(few, texts[:2])
     yield "a tie of labels", land([list("abab"), [*"baab", ""], [*"baa", ""]])
     yield "the same text", land(few, ["A cat.", "A cat."])
+    yield "all near texts have a label", land([list("aaaa")], texts[:1])
     yield "among texts of one label", land(near[:1], texts[:1], a=240, b=60)
     ends = [("crash window", "4.8"), ("thanks", "1.2")]
     yield "numbers", corpus.describe_trend("rating", [("mean", 0.62)], ends, 300)
