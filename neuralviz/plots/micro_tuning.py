@@ -407,15 +407,15 @@ def learning_figure(losses: np.ndarray) -> go.Figure:
     )
 
 
-def strip_figure(vector: np.ndarray, title: str) -> go.Figure:
-    """A [dim] vector as a strip of colours, one value after the other."""
+def strip_figure(vector: np.ndarray) -> go.Figure:
+    """A text's [dim] neural embedding as a strip of colours, one value after the other."""
     limits = symmetric_range(vector)
     places = np.arange(len(vector))
     strip = cells(vector[None], places, [0], "value %{x}: %{z:.4f}", limits)
     return _draw(
         [strip | {"showscale": False}],
-        title,
-        {"title": f"{len(vector):,} values", "showgrid": False},
+        "The text's neural embedding",
+        {"title": f"{len(vector):,} values: orange above 0, purple below", "showgrid": False},
         {"visible": False, "fixedrange": True},
         bottom=50,
         height=170,

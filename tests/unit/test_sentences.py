@@ -477,10 +477,14 @@ def steps() -> Iterator[tuple[str, str]]:
         deltas=[np.array([[[0.01, -0.104]]])],
         tuning=made(delta_norm=np.array([1.0, 2.0, 3.0, 4.0])[:, None, None]),
         losses=np.array([3.39, 1.24]), blank=made(before=[cat], after=[cat]),
+        sentence="A ___ sat.",
     )  # fmt: skip
     names = "text tokens inputs loss weights delta embedding product".split()
     yield from zip(names, describe_steps(walk), strict=True)
     yield from zip(("blank", "training", "after", "compared"), describe_story(walk), strict=True)
+    for name, sentence in (("another word", "A cat ___."), ("no word", "A cat sat. ___")):
+        walk.sentence = sentence
+        yield f"blank for {name}", describe_story(walk)[0]
     walk.products = (0.201, 0.203)
     yield "equal products", describe_steps(walk)[-1]
     walk.products = (0.2, 0.3)
