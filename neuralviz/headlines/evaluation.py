@@ -214,11 +214,11 @@ def _describe_worst_pair(
     if abs(away[worst]) < FAR * len(data.scores):
         return f"{label} ranks every pair about as people do."
     first, second = (quote(data.texts[side[worst]]) for side in (data.first, data.second))
-    cosine, others = measured.products[worst], np.delete(measured.products, worst)
+    cosine, rest = measured.products[worst], np.delete(measured.products, worst)
     if away[worst] < 0:
-        rank = f"below {(others > cosine).mean():.0%} of the other pairs"
+        rank = f"below {(rest > cosine).mean():.0%} of the other pairs"
     else:
-        rank = f"above {(others < cosine).mean():.0%} of the other pairs"
+        rank = f"above {(rest < cosine).mean():.0%} of the other pairs"
     return (
         f"{label} and people disagree most on {first} and {second}: people's score is "
         f"{number(float(data.scores[worst]))}, the cosine similarity "
@@ -254,7 +254,7 @@ def describe_followed_quality(
 ) -> str:
     """Which quality of paraphrases the best method follows best; empty where none is measured."""
     for label, measured in best_first(results, data, yardstick):
-        maps = [one for one in measured.paraphrases if np.isfinite(one.kendall_c).any()]
+        maps = [map_ for map_ in measured.paraphrases if np.isfinite(map_.kendall_c).any()]
         if not maps:
             continue
         means = [float(np.nanmean(quality_map.kendall_c)) for quality_map in maps]
@@ -263,10 +263,10 @@ def describe_followed_quality(
         if len(maps) > 1 and means[high] - means[low] < APART * spread:
             levels = write_range(means)
             return f"By mean tau-c, {label} follows all qualities about equally ({levels})."
-        entries = [Entry(quote(one.quality), mean) for one, mean in zip(maps, means, strict=True)]
+        entries = [Entry(quote(map_.quality), mean) for map_, mean in zip(maps, means, strict=True)]
         alike = "all qualities equally ({})"
-        most = most_and_least(entries, "qualities", "most closely ({})", alike)
-        return f"By mean tau-c, {label} follows {most}."
+        ranking = most_and_least(entries, "qualities", "most closely ({})", alike)
+        return f"By mean tau-c, {label} follows {ranking}."
     return ""
 
 

@@ -236,11 +236,11 @@ def describe_guesses(tokens: Sequence[str], predictions: MaskedPredictions) -> s
             right = percent(float(predictions.probability[place]))
             guesses.append(f"“{best}” ({share}) where the text has “{tokens[token]}” ({right})")
     n_more = len(predictions) - len(guesses)
-    more = f"; {n_more:,} more are masked" if n_more else ""
+    masked = f"; {n_more:,} more are masked" if n_more else ""
     beginning = "guess for the masked token is"
     if len(predictions) > 1:
         beginning = "guesses for the masked tokens are"
-    return f"The model's best {beginning} {joined(guesses)}{more}."
+    return f"The model's best {beginning} {joined(guesses)}{masked}."
 
 
 TIE = 0.005  # cosine similarities that differ by less look equal with two digits

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +27,7 @@ LEVEL = 1 / (PERMUTATIONS + 1)
 HELD = 1.0  # standard deviations above all pairs from which a cluster is held together
 LOOSE = 0.5  # share of the one method's similarity that the other's must not exceed
 COMMON = 0.8  # share of a cluster's texts with its phrase, and with each of its words
+COMMON_OUTSIDE = 0.5  # share of the other texts with a word from which it does not mark any off
 MARKED_OFF = 2.0  # minimum ratio of shares, inside to outside
 FEWEST_WORDS = 3  # in a phrase
 MOST_WORDS = 100  # in a phrase
@@ -53,8 +54,8 @@ class HeldGroup:
 
     place: int  # of the method among the two, 0 or 1
     cluster: int
-    within: tuple[float, float]  # mean cosine of its pairs by its own method and by the other
-    overall: tuple[float, float]  # that of all pairs
+    within: tuple[float, ...]  # mean cosine of its pairs by its own method and by the other
+    overall: tuple[float, ...]  # that of all pairs
     traits: Traits
 
 
@@ -98,10 +99,10 @@ def find_held_groups(
             traits = find_traits(texts, masks[row], n_clusters)
             if traits:
                 cluster = int(np.concatenate(numbers)[row])
-                own, other = cosines[place], cosines[1 - place]
-                within_both = _mean_group(own, masks[row]), _mean_group(other, masks[row])
-                overall = _mean_pairs(own), _mean_pairs(other)
-                groups.append(HeldGroup(place, cluster, within_both, overall, traits))
+                products = cosines[place], cosines[1 - place]
+                means = tuple(_mean_group(values, masks[row]) for values in products)
+                overall = tuple(map(_mean_pairs, products))
+                groups.append(HeldGroup(place, cluster, means, overall, traits))
                 break
     return tuple(groups)
 
@@ -199,7 +200,8 @@ def _find_phrase(
         if not longer:
             break
         frequent = longer
-    phrase = max(frequent, key=lambda sequence: (frequent[sequence], sequence), default=())
+    phrase = _choose_first([words[member] for member in members], frequent)
+    phrase = _strip_common(phrase, words, ~inside)
     if len(phrase) < FEWEST_WORDS:
         return ""
     needle = f" {' '.join(phrase)} "
@@ -209,6 +211,26 @@ def _find_phrase(
         return ""
     text = texts[next(member for member in members if contains[member])]
     return _quote(text, phrase)
+
+
+def _choose_first(
+    texts: Sequence[Sequence[str]], counts: Mapping[tuple[str, ...], int]
+) -> tuple[str, ...]:
+    """Of the sequences of most texts, all of one length, the first in the first text with one."""
+    most, n_words = max(counts.values(), default=0), len(next(iter(counts), ()))
+    places = (tuple(text[i : i + n_words]) for text in texts for i in range(len(text)))
+    return next((sequence for sequence in places if counts.get(sequence) == most), ())
+
+
+def _strip_common(
+    phrase: tuple[str, ...], words: Sequence[Sequence[str]], outside: np.ndarray
+) -> tuple[str, ...]:
+    """The phrase without what half of the texts outside have, too, at its ends."""
+    n_texts = Counter[str]()
+    for text in np.flatnonzero(outside).tolist():
+        n_texts.update(set(words[text]) & set(phrase))
+    own = [i for i, word in enumerate(phrase) if n_texts[word] < COMMON_OUTSIDE * outside.sum()]
+    return phrase[own[0] : own[-1] + 1] if own else ()
 
 
 def _sequences(words: Sequence[str], n_words: int) -> set[tuple[str, ...]]:

@@ -241,12 +241,12 @@ def shares_width(words: Sequence[str]) -> int:
 
 
 def blank_figure(
-    blank: FilledBlank, title: str, *, with_after: bool = True, most: int | None = None
+    blank: FilledBlank, title: str, *, with_after: bool = True, limit: int | None = None
 ) -> go.Figure:
-    """Probabilities of the likeliest tokens before and after micro-tuning, ``most`` of them."""
+    """Probabilities of the likeliest tokens before and after micro-tuning, ``limit`` of them."""
     entries = blank.candidates if with_after else blank.before
-    if most is not None:
-        likely = sorted(entries, key=lambda entry: -max(entry.before, entry.after))[:most]
+    if limit is not None:
+        likely = sorted(entries, key=lambda entry: -max(entry.before, entry.after))[:limit]
         entries = tuple(entry for entry in entries if entry in likely)
     names = [f"“{escape(shorten(entry.token, 18))}”" for entry in entries]
     sides = {"before": [entry.before for entry in entries]}
