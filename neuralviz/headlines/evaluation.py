@@ -288,11 +288,11 @@ def describe_shared_errors(results: Results, data: int, name: Name = str) -> str
         low, high = sorted(places, key=lambda row: int(overlap.shared[row, row]))
         better, worse = (name(results.rows[compared.rows[row]].label) for row in (low, high))
         broken = many(int(overlap.shared[low, low]), _BROKEN[measure][1])
-        beginning = f"The errors of {better} and {worse} differ most: " * (len(share) > 2)
-        return (
-            f"{beginning}{worse} also breaks {share[low, high]:.0%} of the {broken} that "
-            f"{better} breaks."
-        )
+        written = f"{share[low, high]:.0%}"
+        of_pairs = [f"{one:.0%}" for one in share[np.triu_indices(len(share), 1)]]
+        is_least = len(of_pairs) > 1 and of_pairs.count(written) == 1
+        beginning = f"The errors of {better} and {worse} differ most: " * is_least
+        return f"{beginning}{worse} also breaks {written} of the {broken} that {better} breaks."
     return ""
 
 

@@ -110,7 +110,10 @@ def warn_of_unread(texts: str, model_id: str) -> str:
 
 
 def describe_words(record: RunRecord, text: int) -> str:
-    """The words with the largest shares of a text's embedding, of either sign; may be empty."""
+    """The words with the largest shares of a text's embedding, of either sign, three at most.
+
+    Empty where shares are unknown, or many words have equal ones.
+    """
     report = record.reports[text]
     if report.shares is None:
         return ""
@@ -122,7 +125,9 @@ def describe_words(record: RunRecord, text: int) -> str:
             spelt.setdefault(word.lower(), word)
             places.setdefault(word.lower(), []).append(share)
     shares = {word: sum(parts) for word, parts in places.items()}
-    largest = sorted(shares, key=lambda word: -abs(shares[word]))[:NAMED]
+    ordered = sorted(shares, key=lambda word: -abs(shares[word]))
+    next_ones = {percent(abs(shares[word])) for word in ordered[NAMED : NAMED + 1]}
+    largest = [word for word in ordered[:NAMED] if percent(abs(shares[word])) not in next_ones]
     if not largest:
         return ""
 

@@ -440,8 +440,11 @@ def runs() -> Iterator[tuple[str, str]]:
     rising = replace(report.after, loss=np.array([9.0]))
     yield "loss rose", micro_tuning.describe_learning(with_report(after=rising), 0)
     yield "words", micro_tuning.describe_words(record, 0)
-    cancelling = with_report(shares=np.where(report.text.words % 2, 1.5, -1.2))
+    places = report.text.words
+    cancelling = with_report(shares=np.where(places % 2, 1.5, -1.2) * (1 + places / 10))
     yield "words that cancel", micro_tuning.describe_words(cancelling, 0)
+    against = with_report(shares=np.where(places == 2, -0.28, 0.08))
+    yield "a word against", micro_tuning.describe_words(against, 0)
     unread = with_report(text=replace(report.text, unknown=np.ones(len(report.text), dtype=bool)))
     yield "unreadable", micro_tuning.describe_learning(unread, 0)
     earlier = copy(record)
