@@ -309,7 +309,7 @@ def duplicates(
         float | None,
         typer.Option(
             help="Cosine similarity from which texts are near-duplicates. Default: that which "
-            "separates pairs of nearly the same wording best from all others."
+            "best separates pairs with nearly the same wording from others."
         ),
     ] = None,
     keep: Annotated[

@@ -106,6 +106,8 @@ class Headline:
             bounds = f" (95% interval: {self._write_bounds()})" if self.interval else ""
             doubt = f"; {self.reason}" if self.reason and not self.interval else ""
             guessing = f"; {measured.guessing}" if measured.guessing else ""
+            if self.interval and self.interval[0] <= measured.guess:
+                guessing = f"; that is not significantly better than {self._name_guess()}"
             return f"With {best.name}, {measured.write(best.value)}{bounds}{doubt}{guessing}."
         if self.outcome == "level":
             names = join_names([best.name, *(entry.name for entry in self.rivals)])
@@ -133,9 +135,11 @@ class Headline:
         """That the best is not significantly better than guessing, where that is so."""
         if self.own_interval is None or self.own_interval[0] > self.measured.guess:
             return ""
+        return f" Not even the best method is significantly better than {self._name_guess()}."
+
+    def _name_guess(self) -> str:
         (guess,) = write_values([self.measured.guess], self.measured.is_share)
-        guesser = f"{self.measured.guesser} ({guess})"
-        return f" Not even the best method is significantly better than {guesser}."
+        return f"{self.measured.guesser} ({guess})"
 
     def _name_rest(self) -> str:
         return join_names([entry.name for entry in self.rest])
@@ -204,11 +208,11 @@ def most_and_least(
         return f"{entries[0].name} ({high})"
     if high == low:
         return alike.format(high)
-    most, least = (
+    highest, lowest = (
         [entry.name for entry in entries if number(entry.value, spec) == end] for end in (high, low)
     )
     return (
-        f"{_name_ties(most, noun)} {predicate.format(high)}, {_name_ties(least, noun)} least "
+        f"{_name_ties(highest, noun)} {predicate.format(high)}, {_name_ties(lowest, noun)} least "
         f"({low})"
     )
 

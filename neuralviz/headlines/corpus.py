@@ -94,16 +94,16 @@ def describe_trend(
     written = write_values([correlation for _, correlation in trends], is_share=False)
     (first, _), texts = trends[0], many(n_texts, "text")
     similar = f"neighbouring texts have similar values of **{name}**"
-    where = ""
+    places = ""
     if ends:
-        (high, most), (low, least) = ends
-        where = f"they are {extremes[0]} in *{high}* ({most} on average)"
-        where += f", {extremes[1]} in *{low}* ({least})"
+        (high, highest), (low, lowest) = ends
+        places = f"they are {extremes[0]} in *{high}* ({highest} on average)"
+        places += f", {extremes[1]} in *{low}* ({lowest})"
     if len(trends) == 1:
-        ending = f": {where}" if where else ""
+        ending = f": {places}" if places else ""
         return f"By **{first}**, {similar} (rank correlation **{written[0]}**, {texts}){ending}."
     by_method = joined([f"**{v}** by **{m}**" for v, (m, _) in zip(written, trends, strict=True)])
-    ending = f" By {first}, {where}." if where else ""
+    ending = f" By {first}, {places}." if places else ""
     return f"{begin(similar)}: the rank correlation is {by_method} ({texts}).{ending}"
 
 
@@ -145,6 +145,8 @@ def describe_landing(
         if n > next_n and n >= REAL * k and _is_no_chance(n, labels_near, label, sizes):
             verb = "has" if n == 1 else "have"
             among = f"{n} of its {many(k, 'nearest text')} {verb}"
+            if n == k:
+                among = f"its {k} nearest texts all have" if k > 1 else "its nearest text has"
             near.append(f"by {method}, {among} the {name} **{quote(label)}**")
     if near:
         return f"“{sentence}”: {'; '.join(near)}."
@@ -192,21 +194,17 @@ def describe_held_group(
     lengths: tuple[int, int] | None = None,  # median words, in the group and outside
 ) -> str:
     """A group that one method holds together far more than the other, and what its texts share."""
-    cosines = [
-        f"{number(mean, '.2f')} (all pairs: {number(mean_of_all, '.2f')})"
-        for mean, mean_of_all in zip(within, overall, strict=True)
-    ]
-    shared = []
-    if phrase:
-        shared.append(f"share the phrase “{phrase}”")
-    elif words:
-        noun = "word" if len(words) == 1 else "words"
-        shared.append(f"share the {noun} {joined([f'“{word}”' for word in words])}")
+    above, by_other = (number(a - b, ".2f") for a, b in zip(within, overall, strict=True))
+    kind = ""
     if lengths:
-        kind = "longer" if lengths[0] > lengths[1] else "shorter"
-        shared.append(f"are {kind} (median {lengths[0]:,} words, the others {lengths[1]:,})")
+        kind = "longer " if lengths[0] > lengths[1] else "shorter "
+        shared = f"have {lengths[0]:,} words, the others {lengths[1]:,} (medians)"
+    if words:
+        noun = "word" if len(words) == 1 else "words"
+        shared = f"share the {noun} {joined([f'“{word}”' for word in words])}"
+    if phrase:
+        shared = f"share “{phrase}”"
     return (
-        f"**{methods[0]}** holds **{many(n_texts, 'text')}** together far more tightly than "
-        f"**{methods[1]}** does: they {joined(shared)}. Their mean cosine is {cosines[0]}; by "
-        f"{methods[1]}, {cosines[1]}."
+        f"By **{methods[0]}**, **{many(n_texts, kind + 'text')}** are closer than by "
+        f"**{methods[1]}** (cosine {above} above average, against {by_other}): they {shared}."
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +27,7 @@ LEVEL = 1 / (PERMUTATIONS + 1)
 HELD = 1.0  # standard deviations above all pairs from which a cluster is held together
 LOOSE = 0.5  # share of the one method's similarity that the other's must not exceed
 COMMON = 0.8  # share of a cluster's texts with its phrase, and with each of its words
+COMMON_OUTSIDE = 0.5  # share of the other texts with a word from which it does not mark any off
 MARKED_OFF = 2.0  # minimum ratio of shares, inside to outside
 FEWEST_WORDS = 3  # in a phrase
 MOST_WORDS = 100  # in a phrase
@@ -53,8 +54,8 @@ class HeldGroup:
 
     place: int  # of the method among the two, 0 or 1
     cluster: int
-    within: tuple[float, float]  # mean cosine of its pairs by its own method and by the other
-    overall: tuple[float, float]  # that of all pairs
+    within: tuple[float, ...]  # mean cosine of its pairs by its own method and by the other
+    overall: tuple[float, ...]  # that of all pairs
     traits: Traits
 
 
@@ -85,33 +86,29 @@ def find_held_groups(
     )
     signs = np.repeat([1.0, -1.0], list(map(len, numbers)))
     within = [_mean_within(products, masks) for products in scores]
-    leads = signs * (within[0] - within[1])
-    is_decided = _decide(leads, scores[0] - scores[1], masks, signs, should_stop)
+    tight, loose = np.where(signs > 0, within, within[::-1])
+    is_held = (tight >= HELD) & (loose <= LOOSE * tight)
+    if not is_held.any():
+        return ()
+    leads = tight - loose
+    is_held &= _decide(leads, scores[0] - scores[1], masks, signs, should_stop)
     groups = []
     for place in range(2):
-        tight, loose = within[place], within[1 - place]
-        is_held = is_decided & (tight >= HELD) & (loose <= LOOSE * tight)
         candidates = np.flatnonzero(is_held & (signs == (1, -1)[place]))
         for row in candidates[np.argsort(-leads[candidates], kind="stable")].tolist():
             traits = find_traits(texts, masks[row], n_clusters)
             if traits:
-                ways = (place, 1 - place)
-                groups.append(
-                    HeldGroup(
-                        place,
-                        int(np.concatenate(numbers)[row]),
-                        _two(_mean_within(cosines[way], masks[row : row + 1])[0] for way in ways),
-                        _two(_mean_pairs(cosines[way]) for way in ways),
-                        traits,
-                    )
-                )
+                cluster = int(np.concatenate(numbers)[row])
+                products = cosines[place], cosines[1 - place]
+                means = tuple(_mean_group(values, masks[row]) for values in products)
+                overall = tuple(map(_mean_pairs, products))
+                groups.append(HeldGroup(place, cluster, means, overall, traits))
                 break
     return tuple(groups)
 
 
-def _two(values: Iterator[float]) -> tuple[float, float]:
-    first, second = values
-    return float(first), float(second)
+def _mean_group(products: np.ndarray, mask: np.ndarray) -> float:
+    return float(_mean_within(products, mask[None])[0])
 
 
 def _large_clusters(labels: np.ndarray) -> np.ndarray:
@@ -203,7 +200,8 @@ def _find_phrase(
         if not longer:
             break
         frequent = longer
-    phrase = max(frequent, key=lambda sequence: (frequent[sequence], sequence), default=())
+    phrase = _choose_first([words[member] for member in members], frequent)
+    phrase = _strip_common(phrase, words, ~inside)
     if len(phrase) < FEWEST_WORDS:
         return ""
     needle = f" {' '.join(phrase)} "
@@ -213,6 +211,26 @@ def _find_phrase(
         return ""
     text = texts[next(member for member in members if contains[member])]
     return _quote(text, phrase)
+
+
+def _choose_first(
+    texts: Sequence[Sequence[str]], counts: Mapping[tuple[str, ...], int]
+) -> tuple[str, ...]:
+    """Of the sequences of most texts, all of one length, the first in the first text with one."""
+    most, n_words = max(counts.values(), default=0), len(next(iter(counts), ()))
+    places = (tuple(text[i : i + n_words]) for text in texts for i in range(len(text)))
+    return next((sequence for sequence in places if counts.get(sequence) == most), ())
+
+
+def _strip_common(
+    phrase: tuple[str, ...], words: Sequence[Sequence[str]], outside: np.ndarray
+) -> tuple[str, ...]:
+    """The phrase without what half of the texts outside have, too, at its ends."""
+    n_texts = Counter[str]()
+    for text in np.flatnonzero(outside).tolist():
+        n_texts.update(set(words[text]) & set(phrase))
+    own = [i for i, word in enumerate(phrase) if n_texts[word] < COMMON_OUTSIDE * outside.sum()]
+    return phrase[own[0] : own[-1] + 1] if own else ()
 
 
 def _sequences(words: Sequence[str], n_words: int) -> set[tuple[str, ...]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -41,8 +41,9 @@ from neuralviz.reading.table import finite_number
 from neuralviz.words import many
 
 MOST_DRAWN = 50_000  # points of a map
-STAGE_SCALE, STAGE_NAME = 1.9, 24  # factor for text in presentation mode; px of names
-MOST_NAMED = 30  # clusters in view; more names would hide the points
+STAGE_SCALE = 1.9  # factor for text in presentation mode
+MOST_NAMED = 200  # clusters, from which names.js chooses those in view
+MOST_NAMED_IN_SPACE = 30  # whose names may lie on points
 FADED = 0.12  # opacity of unselected points
 LEFT_OUT = 0.25  # opacity of filtered-out points
 _ENTRY_WIDTH = 118  # px of a name in the legend
@@ -51,16 +52,8 @@ _WIDE = 720  # px from which the legend is beside the points
 HOVERED_CHARACTERS = 60  # per line
 _FRAMES = {1: (860, 400), 2: (480, 300)}  # px, by how many maps are side by side
 _MOST_STRETCHED = 1.5  # scale of one axis in that of the other, where directions mean nothing
-_NAME_HEIGHT, _CHARACTER = 20, 8.6  # px
-_NAME_DISTANCES = (0, 20, 26, 34, 44, 56, 70, 86, 104)  # px of a name from its cluster
-_NAME_ANGLES = np.arange(0, 2 * np.pi, np.pi / 12)
-_SPARSE, _MOST_BELOW = 2000, 2  # points in view up to which a name lies on so few at most
-_COVERED = 3000  # px of distance that covering all points is worth
-_BIN = 4  # px, to count the points below a name
 _NAME_FONT = {"size": SMALL_FONT_SIZE, "shadow": "auto"}
 _TEXT_LUMINANCE = 0.2  # at most: 4.2 to 1 on white
-_NAME_SCALE = STAGE_NAME / SMALL_FONT_SIZE
-_SCALES = (0.9, 1, 1.3, 1.6)  # of other frames, in which names do not overlap, either
 DENSITY_BINS = 256  # maximum per side
 _SHADE = "154, 159, 165"  # visible on light and dark pages
 _DARKEST = 0.8  # opacity of the densest bin
@@ -101,12 +94,12 @@ def map_figure(
     uirevision: str | None = None,  # zoom is kept while it stays the same
     density: Density | None = None,  # of all points, where only some are given
     home: Window | None = None,  # seen at first; all if None
-    window: Window | None = None,  # now, where names are placed; ``home`` if None
+    window: Window | None = None,  # seen now; ``home`` if None
     n_maps: int = 1,  # side by side
 ) -> go.Figure:
     """A map of a corpus: points with their row numbers as ``customdata``."""
     points = np.asarray(coordinates, dtype=np.float32)
-    drawn, whole = points, points if density is None else density.corners
+    whole = points if density is None else density.corners
     n = len(whole)
     rows = np.asarray(rows, dtype=np.int32)
     flat = points.shape[1] == 2
@@ -121,9 +114,10 @@ def map_figure(
     for group in point_groups(colour, len(rows), flat, bool(axes)):
         traces += _traces(group, points, rows, texts, chosen)
     figure = draw(traces, escape(shorten(title, TITLE_CHARACTERS)), uirevision=uirevision)
-    frame = _frame(whole, home, window, n_maps, is_stretched=not axes) if flat and n else None
-    _add_marks(figure, standout, points[rows == standout.highlighted], drawn, frame, colour)
-    _lay_out(figure, colour, axes, frame, home)
+    seen = _bound(whole, window or home) if flat and n else None
+    _add_marks(figure, standout, points[rows == standout.highlighted], seen, colour)
+    stretch = _stretch(_bound(whole, home).size, n_maps) if seen and not axes else 1.0
+    _lay_out(figure, colour, axes, home, stretch=stretch, is_flat=flat and n > 0)
     if density is not None:
         figure.update_layout(xaxis_ticks="", yaxis_ticks="")  # a heatmap would add some
     return figure
@@ -139,8 +133,7 @@ def _add_marks(
     figure: go.Figure,
     standout: Standout,
     highlighted: np.ndarray,
-    drawn: np.ndarray,
-    frame: _Frame | None,  # None in three dimensions, and without points
+    seen: _Seen | None,  # None in three dimensions, and without points
     colour: PointColour | None,
 ) -> None:
     starts = list(highlighted) if standout.placed is None else [standout.placed[1]]
@@ -150,21 +143,27 @@ def _add_marks(
     labels: list[dict[str, Any]] = []
     if standout.placed is not None:
         figure.add_trace(_star(*standout.placed))
-        labels = [_star_label(*standout.placed, frame)]
-    if standout.names and len(drawn):
+        labels = [_star_label(*standout.placed, seen)]
+    if standout.names:
         colours = {} if colour is None or not colour.are_clusters else colour.looks
-        labels += _name_labels(standout.names, drawn, frame, labels, colours)
+        labels += _name_labels(standout.names, seen, colours)
     if labels:
         in_space = len(labels[0].keys() & set("xyz")) == 3
         figure.update_layout({"scene_annotations" if in_space else "annotations": labels})
 
 
 def even_out(figures: Sequence[go.Figure]) -> None:
-    """Give maps side by side equal frame heights, in place."""
-    have_legends = any(figure.layout.showlegend is not False for figure in figures)
-    for figure in figures if len(figures) > 1 and have_legends else ():
-        figure.update_layout(margin_b=_LEGEND_HEIGHT)
-        figure.layout.meta["stage"]["margin.b"] = round(STAGE_SCALE * _LEGEND_HEIGHT)
+    """Give maps side by side equal frame heights, in place: room for titles, and for legends."""
+    legends = {
+        tuple(trace.name for trace in figure.data if trace.showlegend)
+        for figure in figures
+        if figure.layout.showlegend is not False
+    }
+    for figure in figures:
+        figure.layout.meta["titles"] = [other.layout.title.text for other in figures]
+        if len(legends) > 1:
+            figure.update_layout(margin_b=_LEGEND_HEIGHT)
+            figure.layout.meta["stage"]["margin.b"] = round(STAGE_SCALE * _LEGEND_HEIGHT)
 
 
 def marker_look(n: int) -> tuple[float, float]:
@@ -224,20 +223,21 @@ def _lay_out(
     figure: go.Figure,
     colour: PointColour | None,
     axes: Sequence[str] | None,
-    frame: _Frame | None,
     home: Window | None,
+    *,
+    stretch: float,  # scale of the vertical axis in that of the other
+    is_flat: bool,
 ) -> None:
     plain: dict[str, Any] = {"showticklabels": False, "showline": True, **BARE}
     named = [{**plain, "title": {"text": escape(name)}} for name in axes or ()]
-    if frame is not None or len(named) == 2:
+    if is_flat or len(named) == 2:
         x, y = named or (plain, plain)
-        stretch = 1.0 if frame is None else frame.per_unit[1] / frame.per_unit[0]
         ends = {} if home is None else {"x": [home.left, home.right], "y": [home.bottom, home.top]}
         figure.update_layout(
             xaxis={**x, "mirror": True, "range": ends.get("x")},
             yaxis={
                 **{**y, "mirror": True, "range": ends.get("y")},
-                **{"scaleanchor": "x", "scaleratio": round(float(stretch), 3)},
+                **{"scaleanchor": "x", "scaleratio": round(stretch, 3)},
             },
         )
     else:
@@ -260,7 +260,6 @@ def _lay_out(
     legend_below: dict[str, Any] = {}
     if colour is not None and colour.codes is not None and not named:
         legend_below = {"y": 0, "yref": "paper", "yanchor": "top"}  # directly below the frame
-    names = range(len(figure.layout.annotations))
     figure.update_layout(
         title={"yref": "container", "y": 1, "yanchor": "top", "pad": {"t": 8}},
         margin={"l": 2, "r": 2, "t": 42},
@@ -277,14 +276,6 @@ def _lay_out(
             "stage": {  # presentation mode, with larger text
                 "margin.t": 74,
                 "legend.entrywidth": round(STAGE_SCALE * entry_width),
-                **{f"annotations.{place}.font.size": STAGE_NAME for place in names},
-                **{
-                    f"annotations.{place}.{side}": _NAME_SCALE
-                    * figure.layout.annotations[place][side]
-                    for place in names
-                    for side in ("ax", "ay")
-                    if figure.layout.annotations[place].showarrow
-                },
             },
         },
     )
@@ -323,9 +314,9 @@ def _star(sentence: str, place: np.ndarray) -> Trace:
     return _mark_trace(place[None], "markers", marker={**marker, "color": YELLOW}, **hover)
 
 
-def _star_label(sentence: str, place: np.ndarray, frame: _Frame | None) -> dict[str, Any]:
+def _star_label(sentence: str, place: np.ndarray, seen: _Seen | None) -> dict[str, Any]:
     """The sentence above its star; at the sides of the map, towards its middle."""
-    across = 0.5 if frame is None else (place[0] - frame.low[0]) / max(frame.size[0], 1e-9)
+    across = 0.5 if seen is None else (place[0] - seen.low[0]) / seen.size[0]
     text = f"<b>{_two_lines(shorten(sentence, 32), 18)}</b>"
     xanchor = ("left", "center", "right")[int(np.clip(3 * across, 0, 2))]
     return _label(text, place, xanchor=xanchor, yanchor="bottom", yshift=10)
@@ -337,88 +328,47 @@ def _lines(point: np.ndarray, near: np.ndarray) -> Trace:
     return _mark_trace(ends, "lines", line={"color": GREY, "width": 2})
 
 
-class _Frame(NamedTuple):
-    """The part of a flat map that is seen, and how many px it has at least."""
+class _Seen(NamedTuple):
+    """The part of a flat map that is seen, in map units."""
 
-    low: np.ndarray  # left bottom, map units
-    size: np.ndarray  # width and height, map units
-    per_unit: np.ndarray  # px, across and up
-    px: np.ndarray  # width and height of the frame
-
-    def locate(self, points: np.ndarray) -> np.ndarray:
-        """[point, 2] px from the left bottom of what is seen."""
-        return (points - self.low) * self.per_unit
+    low: np.ndarray  # left bottom
+    size: np.ndarray  # width and height, above 0
 
 
-def _frame(
-    whole: np.ndarray,  # [point, 2] points between which all of the map lies
-    home: Window | None,
-    window: Window | None,
-    n_maps: int,
-    *,
-    is_stretched: bool,  # to fill the frame
-) -> _Frame:
-    px = np.array(_FRAMES[n_maps], dtype=float)
-    (_, at_home), (low, size) = _bound(whole, home), _bound(whole, window or home)
-    fill = (px[1] / at_home[1]) / (px[0] / at_home[0]) if is_stretched else 1.0
-    scales = np.array([1.0, np.clip(fill, 1 / _MOST_STRETCHED, _MOST_STRETCHED)])
-    return _Frame(low, size, scales * (px / (size * scales)).min(), px)
-
-
-def _bound(points: np.ndarray, window: Window | None) -> tuple[np.ndarray, np.ndarray]:
-    """Left bottom and size of a window, or of the points."""
+def _bound(points: np.ndarray, window: Window | None) -> _Seen:
+    """What a window shows, or all points."""
     low, high = points.min(axis=0), points.max(axis=0)
     if window is not None:
         low = np.array([window.left, window.bottom])
         high = np.array([window.right, window.top])
-    return low, np.maximum(high - low, 1e-9)
+    return _Seen(low, np.maximum(high - low, 1e-9))
+
+
+def _stretch(size: np.ndarray, n_maps: int) -> float:
+    """The scale of the vertical axis in that of the other with which ``size`` fills a frame."""
+    wide, high = _FRAMES[n_maps]
+    fill = high / size[1] / (wide / size[0])
+    return float(np.clip(fill, 1 / _MOST_STRETCHED, _MOST_STRETCHED))
 
 
 def _name_labels(
     names: Sequence[tuple[str, np.ndarray]],
-    drawn: np.ndarray,
-    frame: _Frame | None,
-    obstacles: Sequence[dict[str, Any]],
+    seen: _Seen | None,
     colours: Mapping[int, str],  # by cluster; empty where colours mean something else
 ) -> list[dict[str, Any]]:
-    """Place names off the points where there is room, with lines to their clusters.
-
-    Names do not overlap; those without room are left out, the last first. Closer up there is more.
-    """
-    looks = [
-        {"name": str(i), "captureevents": True, **_tint(colours, i)} for i in range(len(names))
-    ]
-    written = [cluster_label(name) for name, _ in names]
-    if frame is None:
-        return [
-            _label(f"<b>{escape(name)}</b>", place, **look)
-            for name, (_, place), look in zip(written, names[:MOST_NAMED], looks, strict=False)
-        ]
-    starts = frame.locate(np.array([place for _, place in names]))
-    bounds = frame.size * frame.per_unit
-    within = frame.locate(drawn)
-    within = within[((within >= 0) & (within <= bounds)).all(axis=1)]
-    count_below = _count_below(within, bounds)
-    occupied = [box for label in obstacles for box in _occupied_boxes(label, frame)]
+    """Names with lines to their clusters; on a flat map, names.js shows those with room."""
+    chosen = list(range(len(names)))
+    if seen is not None and len(names) > MOST_NAMED:
+        shares = (np.array([place for _, place in names]) - seen.low) / seen.size
+        chosen = np.flatnonzero(((shares >= 0) & (shares <= 1)).all(axis=1)).tolist()
     labels = []
-    in_view = ((starts >= 0) & (starts <= bounds)).all(axis=1)
-    for cluster in np.flatnonzero(in_view)[:MOST_NAMED].tolist():
-        name, start = written[cluster], starts[cluster]
-        half = np.array([len(name) * _CHARACTER, _NAME_HEIGHT]) / 2
-        n_below = count_below(start, half)
-        costs = np.hypot(*_NAME_OFFSETS.T) + _COVERED * n_below / max(len(within), 1)
-        if len(within) <= _SPARSE:
-            costs[n_below > _MOST_BELOW] = np.inf
-        from_middle = np.abs(start + _NAME_OFFSETS - bounds / 2)
-        is_outside = (from_middle > frame.px / 2 - half).any(axis=1)
-        costs[is_outside & _NAME_OFFSETS.any(axis=1)] = np.inf
-        costs[_overlap(occupied, start, half)] = np.inf
-        offset = _NAME_OFFSETS[costs.argmin()]
-        if np.isfinite(costs.min()):
-            occupied.append(_Box(start, offset, half))
-            line = _line_to(offset, colours.get(cluster, GREY))
-            look = looks[cluster]
-            labels.append(_label(f"<b>{escape(name)}</b>", names[cluster][1], **line, **look))
+    for cluster in chosen[: MOST_NAMED_IN_SPACE if seen is None else MOST_NAMED]:
+        name, place = names[cluster]
+        look = {"name": str(cluster), "captureevents": True, **_tint(colours, cluster)}
+        if seen is not None:
+            line = {"arrowhead": 0, "arrowwidth": 1.2, "arrowcolor": colours.get(cluster, GREY)}
+            look |= {"visible": False, "showarrow": True, **line}
+        labels.append(_label(f"<b>{escape(cluster_label(name))}</b>", place, **look))
     return labels
 
 
@@ -434,76 +384,6 @@ def darken(colour: str) -> str:
     luminance = float(shares**2.2 @ [0.2126, 0.7152, 0.0722])
     shares *= min(1, (_TEXT_LUMINANCE / luminance) ** (1 / 2.2)) if luminance else 1
     return "#" + "".join(f"{round(255 * share):02X}" for share in shares.tolist())
-
-
-class _Box(NamedTuple):
-    """Where a line of text is, in px from the left bottom."""
-
-    start: np.ndarray  # its point on the map
-    offset: np.ndarray  # of its centre from there, in any frame
-    half: np.ndarray  # of its width and height
-
-
-def _overlap(boxes: Sequence[_Box], start: np.ndarray, half: np.ndarray) -> np.ndarray:
-    """[offset] whether another text with one of `_NAME_OFFSETS` from its point lies on a box."""
-    if not boxes:
-        return np.zeros(len(_NAME_OFFSETS), dtype=bool)
-    starts, offsets, halves = map(np.array, zip(*boxes, strict=True))
-    apart = np.array(_SCALES)[:, None, None] * (start - starts)  # [scale, box, 2]
-    gaps = np.abs(apart[:, :, None] + _NAME_OFFSETS - offsets[:, None])
-    return (gaps < (half + halves)[:, None]).all(axis=-1).any(axis=(0, 1))
-
-
-_NAME_OFFSETS = np.array(
-    [
-        (distance * np.cos(angle), distance * np.sin(angle))
-        for distance in _NAME_DISTANCES
-        for angle in (_NAME_ANGLES if distance else (0.0,))
-    ]
-)
-
-
-def _line_to(offset: np.ndarray, colour: str) -> dict[str, Any]:
-    """How plotly moves a name by px to the right and up, with a line from there."""
-    if not offset.any():
-        return {}
-    line = {"arrowhead": 0, "arrowwidth": 1.2, "arrowcolor": colour, "showarrow": True}
-    ax, ay = (round(float(value), 1) for value in offset)
-    return {"ax": ax, "ay": -ay, **line, "xanchor": "center", "yanchor": "middle"}
-
-
-def _count_below(
-    places: np.ndarray, size: np.ndarray
-) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    """A function of a name's point and half its size, in px: [offset] the points below the name.
-
-    It is the mean over frames of several sizes; ``places`` are [point, 2] px within ``size``.
-    """
-    n_bins = (size // _BIN).astype(int) + 1
-    bins = np.zeros(n_bins + 1)
-    np.add.at(bins, tuple((places // _BIN).astype(int).T + 1), 1)
-    sums = bins.cumsum(axis=0).cumsum(axis=1)
-    scales = np.array(_SCALES)[:, None, None]
-
-    def count(start: np.ndarray, half: np.ndarray) -> np.ndarray:
-        middles = start + _NAME_OFFSETS / scales  # [scale, offset, 2]
-        low, high = middles - half / scales, middles + half / scales
-        left, bottom = np.moveaxis(np.clip(low // _BIN, 0, n_bins).astype(int), -1, 0)
-        right, top = np.moveaxis(np.clip(high // _BIN + 1, 0, n_bins).astype(int), -1, 0)
-        n = sums[right, top] - sums[left, top] - sums[right, bottom] + sums[left, bottom]
-        return n.mean(axis=0)
-
-    return count
-
-
-def _occupied_boxes(label: dict[str, Any], frame: _Frame) -> list[_Box]:
-    """Each line of a star's label."""
-    start = frame.locate(np.array([label["x"], label["y"]]))
-    written = label["text"].removeprefix("<b>").removesuffix("</b>").split("<br>")
-    half = np.array([max(map(len, written)) * _CHARACTER, _NAME_HEIGHT]) / 2
-    x = {"left": half[0], "center": 0, "right": -half[0]}[label["xanchor"]]
-    middles = [label["yshift"] + _NAME_HEIGHT * (n + 0.5) for n in range(len(written))]
-    return [_Box(start, np.array([x, middle]), half) for middle in middles]
 
 
 def _label(text: str, place: np.ndarray, **extra: Any) -> dict[str, Any]:

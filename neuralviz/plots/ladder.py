@@ -184,7 +184,7 @@ def qq_figure(rung: Rung, errors: np.ndarray) -> go.Figure:
         line(ends, float(errors.mean()) + float(errors.std()) * ends, BEFORE, **_DASHED),
         dots(normal, np.sort(errors), RUNG_COLOURS[rung], hover, size=8),
     ]
-    x, y = ({"title": title, "zeroline": False} for title in ("if they were normal", "error"))
+    x, y = ({"title": title, "zeroline": False} for title in ("error, if normal", "error"))
     return draw(traces, "Q–Q plot", x, y, showlegend=False)
 
 

@@ -74,13 +74,13 @@ def cosine_map_figure(cosines: np.ndarray, subject: str) -> go.Figure:
     The diagonal is grey, and the colours are scaled by the rest.
     """
     layers = np.arange(len(cosines))
-    others = np.where(np.eye(len(cosines), dtype=bool), np.nan, cosines)
+    values = np.where(np.eye(len(cosines), dtype=bool), np.nan, cosines)
     hover = "layers %{y} and %{x}<br>cosine %{z:.3f}"
-    look = {**CIVIDIS, **cell_values(others), **bar_title("cosine")}
+    look = {**CIVIDIS, **cell_values(values), **bar_title("cosine")}
     axis = number_axis("layer", layers, constrain="domain", **BARE)
-    limits = _limits(others) if len(cosines) > 1 else (0.0, 1.0)
+    limits = _limits(values) if len(cosines) > 1 else (0.0, 1.0)
     return draw(
-        [cells(others, layers, layers, hover, limits, **look)],
+        [cells(values, layers, layers, hover, limits, **look)],
         f"Cosine between layers: {escape(subject)}",
         axis,
         {**axis, **TOP_DOWN, "scaleanchor": "x"},
@@ -104,7 +104,7 @@ def turns_figure(words: Sequence[FollowedWord], named: int, first_layer: int) ->
     )
     if first_layer > 0:
         shade = {"fillcolor": DISSIMILAR, "opacity": 0.12, "line_width": 0}
-        place = {"annotation_text": "does not count", "annotation_position": "top left"}
+        place = {"annotation_text": "not counted", "annotation_position": "top left"}
         figure.add_vrect(x0=0.7, x1=first_layer + 0.5, **shade, **place)
     return figure
 

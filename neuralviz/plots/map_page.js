@@ -80,6 +80,6 @@ maps.forEach((map, place) => {
 })
 drawAll()
 for (const figure of document.querySelectorAll(".map")) {
-  hideCrowdedNames(figure)
-  figure.on("plotly_afterplot", () => hideCrowdedNames(figure))
+  placeNames(Plotly, figure)
+  figure.on("plotly_afterplot", () => placeNames(Plotly, figure))
 }

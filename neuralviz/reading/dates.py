@@ -21,19 +21,24 @@ _FORMS = {
 }
 _TIME = r"([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d)?)?"
 _PADDED = (r"-0(\d\d)", r"-\1")  # a day that had two figures
-_ZONES = (None, "UTC")  # of times: none, or one behind each of them
+_ZONES = {"": None, " with zone": "UTC"}  # of times: none, or one behind each of them
 _MICROSECONDS_A_DAY = 24 * 60 * 60 * 1e6
 _FIRST = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def date_forms(values: pa.Array) -> frozenset[str]:
-    """The ways in which all ``values``, trimmed strings without blank ones, may be dates."""
+    """The ways in which all ``values``, trimmed strings without blank ones, may be dates.
+
+    Times with a zone and times without one are different ways.
+    """
     if not len(values):
         return frozenset()
     return frozenset(
-        form
+        form + zone
         for form, (pattern, _) in _FORMS.items()
-        if re.fullmatch(pattern + _TIME, values[0].as_py()) and _parse(values, form) is not None
+        for zone in _ZONES
+        if re.fullmatch(pattern + _TIME, values[0].as_py())
+        and _parse(values, form + zone) is not None
     )
 
 
@@ -67,13 +72,12 @@ def write_day(days: float, *, with_time: bool = False) -> str:
 
 def _parse(values: pa.Array, form: str) -> pa.Array | None:
     """Times in microseconds since 1970; None where a value is no date of this form."""
+    form, *zone = form.partition(" ")
     pattern, iso = _FORMS[form]
     written = compute.replace_substring_regex(values, f"^{pattern}", iso)
     if "0" in iso:
         written = compute.replace_substring_regex(written, *_PADDED)
-    for zone in _ZONES:
-        try:
-            return written.cast(pa.timestamp("us", zone))
-        except pa.ArrowInvalid:
-            continue
-    return None
+    try:
+        return written.cast(pa.timestamp("us", _ZONES["".join(zone)]))
+    except pa.ArrowInvalid:
+        return None

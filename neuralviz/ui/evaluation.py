@@ -598,7 +598,7 @@ def _describe(results: Results) -> About:
     return About(
         f"Evaluation: {data.name}",
         {
-            "data": data.describe(),
+            "data": f"{data.name}: {data.describe()}",
             "methods": "; ".join(row.label for row in results.rows),
             "model": results.models(),
             "measured": f"{results.begun[:10]}, neuralviz {results.version}",
@@ -814,7 +814,7 @@ class _Shown:
         for name, figure in plots.common_figures(results, 0):
             frame = pd.DataFrame(compared.overlaps[name].share, columns=labels)
             frame.insert(0, "method", labels)
-            with allow_swiping(f"evaluation-overlap-{name}-wide", 320 + 60 * len(labels)):
+            with allow_swiping(f"evaluation-overlap-{name}-wide", 140 + 65 * len(labels)):
                 self.draw(figure, f"{name}-shared-errors", frame)
 
     def _draw_confusions(self, _write_headline: Write) -> None:

@@ -203,7 +203,7 @@ def _choose_settings(pooling: PoolingName) -> LadderSettings:
         "Seeds",
         list(SEEDS),
         key=f"{KEY}-seeds",
-        help="With three, each rung is trained three times, and its mean is shown.",
+        help="With three, each rung is trained three times, and the mean is shown.",
     )
     return LadderSettings(
         pooling=pooling, rungs=tuple(rung for rung in RUNGS if rung in rungs), seeds=SEEDS[seeds]

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import count
 from operator import attrgetter
 from typing import Any, Literal, cast
 
@@ -72,11 +73,13 @@ SHOWN_TEXTS = 40
 VIEW = "view"  # query parameter: the id of a view
 N_TEXTS = "n-texts"  # in a view of pasted texts: how many there were before they were cut
 
-KEPT_VIEWS = 5000
+KEPT_VIEWS = 50_000  # of texts, files and selections
+SAVES_BETWEEN = 200  # small views, before old ones are deleted again
 KEPT_BYTES = 1 << 30  # of all views; those opened longest ago are deleted first
 KEPT_DAYS = 365  # since a view was last opened
 LARGEST_FILE = 1 << 26  # bytes; of a larger file only the texts are saved
 _VIEW_ID = re.compile(r"[A-Za-z0-9_-]{12}")
+_saves = count()
 _making_key = threading.Lock()  # two sessions may need the first key together
 DETECTED = "detect automatically"
 _LINES = 20
@@ -523,7 +526,9 @@ def save_view(view: View) -> str:
         record["file"] = file.name
         write_bytes_beside(folder / f"{view_id}.file", file.content)
     write_bytes_beside(folder / f"{view_id}.json", json.dumps(record).encode())
-    prune(folder, n_bytes=KEPT_BYTES, days=KEPT_DAYS, max_units=KEPT_VIEWS, unit=attrgetter("stem"))
+    if "file" in record or next(_saves) % SAVES_BETWEEN == 0:
+        unit = attrgetter("stem")
+        prune(folder, n_bytes=KEPT_BYTES, days=KEPT_DAYS, max_units=KEPT_VIEWS, unit=unit)
     return view_id
 
 

@@ -597,7 +597,7 @@ def show_results(record: RunRecord, key: str, text: int) -> None:
     if text in record.reports:
         _show_shares(record, key, text)
     else:
-        st.caption("Which words changed the weights is known only of a finished run.")
+        st.caption("Which words changed the weights is known only once a run has finished.")
     if text in record.started_texts and len(record.texts_like(text)) > 1:
         _show_products(record, key, text)
     if len(record.texts) > 1 and record.settings.epochs > 1:

@@ -335,7 +335,7 @@ def _save_encoder(task: TrainOnCorpus, number: int, name: str) -> Path:
     texts = store.texts(store.corpus(task.corpus))
     restored = training.restore_training(model, texts, task.settings[number], task.folder(number))
     if restored is None:
-        raise StoreError("This training's weights are no longer saved. Train it again.")
+        raise StoreError("This training's weights are no longer saved. Train again.")
     training.save_encoder(restored, model, folder)
     return folder
 
@@ -513,7 +513,7 @@ def _choose_label(corpus: Corpus) -> str:
         key="training-label",
         default=jobs.first_label(corpus),
         format_func=plain,
-        help="Labels are never trained on. They show whether texts with one label come together.",
+        help="Labels are never trained on. They show whether texts of one label come together.",
     )
 
 

@@ -15,12 +15,13 @@ from pyarrow import parquet
 from neuralviz.plots.corpus_map import (
     FADED,
     PageMap,
+    PointColour,
     colour_by_code,
     colour_by_number,
     draw_searchable,
 )
 from neuralviz.plots.report import About, page_html
-from tests.support.app import LOOKS, drag, look, looks, problems, settled
+from tests.support.app import CROWDED_NAMES, LOOKS, drag, look, looks, problems, settled
 from tests.support.downloads import (
     assert_pictures_are_whole,
     find_row,
@@ -158,7 +159,7 @@ def test_a_lasso_selects_on_both_maps(
     assert traces(page, NEURAL, "d.selectedpoints ?? []") == []
 
 
-NAMED = "f => f._fullLayout.annotations.filter(a => a.name).map(a => a.text)"
+NAMED = "f => f.layout.annotations.filter(a => a.name && a.visible).map(a => a.text)"
 RANGES = "f => [...f._fullLayout.xaxis.range, ...f._fullLayout.yaxis.range]"
 
 
@@ -168,14 +169,15 @@ def check_zoom_and_names(page: Page) -> None:
     home, names = figure.evaluate(RANGES), figure.evaluate(NAMED)
     figure.hover()
     page.locator(f'{MEAN} [data-title="Zoom in"]').click()
-    page.wait_for_function(f"({NAMED})(document.querySelector(`{MEAN}`)).length < {len(names)}")
     settled(page)
+    assert figure.evaluate(NAMED) != names
+    assert problems(page) == []
     left, right, *_ = figure.evaluate(RANGES)
     assert right - left == pytest.approx((home[1] - home[0]) / 2, rel=0.01)
     figure.hover()
     page.locator(f'{MEAN} [data-title="Reset axes"]').click()
-    page.wait_for_function(f"({NAMED})(document.querySelector(`{MEAN}`)).length === {len(names)}")
     settled(page)
+    assert figure.evaluate(NAMED) == names
     assert figure.evaluate(RANGES) == pytest.approx(home, rel=0.05)
     figure.locator(".annotation-text-g").first.click(force=True)
     box = page.get_by_role("dialog").get_by_role("textbox")
@@ -262,6 +264,30 @@ def test_an_upload_becomes_a_map_that_is_kept(page: Page, address: str, tmp_path
     page.get_by_role("button", name="Save and make a map").click()
     page.locator("[aria-label='Map by file: own.parquet'] .main-svg").first.wait_for()
     expect(page).to_have_url(re.compile("map-a=file"))
+
+
+def test_names_of_tight_clusters_lie_neither_on_points_nor_on_each_other(page: Page) -> None:
+    draw = np.random.default_rng(0)
+    centres = draw.uniform(-1, 1, size=(27, 2)) * [9, 6]
+    points = np.repeat(centres, 11, axis=0) + 0.15 * draw.normal(size=(297, 2))
+    names = [(f"a problem {i}", centre) for i, centre in enumerate(centres)]
+    labels = np.repeat(np.arange(27), 11)
+    by_cluster = PointColour("cluster", tuple(map(str, range(27))), labels, are_clusters=True)
+    maps = [PageMap(f"map {place}", points, {"cluster": by_cluster}, names) for place in range(2)]
+    page.goto("about:blank")
+    page.set_content(page_html(About("Tickets", {}), draw_searchable(maps, ["a text"] * 297)))
+    page.wait_for_function("document.querySelectorAll('.js-plotly-plot').length === 2")
+    for width, fewest in ((1440, 24), (390, 12)):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.wait_for_timeout(300)
+        assert page.evaluate(CROWDED_NAMES) == []
+        assert fewest <= page.locator("#map-0 .annotation-text").count() <= 27
+    far = page.locator("#map-0").evaluate(NAMED)
+    drag(page, page.locator("#map-0"), (0.1, 0.1), (0.5, 0.6))
+    page.wait_for_function("document.getElementById('map-0')._fullLayout.xaxis.autorange === false")
+    page.wait_for_timeout(300)
+    assert page.evaluate(CROWDED_NAMES) == []
+    assert set(page.locator("#map-0").evaluate(NAMED)) - set(far)  # closer up there is more room
 
 
 def test_a_page_of_its_own_searches_and_colours_all_maps(page: Page) -> None:

@@ -111,7 +111,7 @@ def test_stop_keeps_what_was_learnt_and_a_stopped_run_is_started_again(page: App
     assert not page.exception
     assert run.status == "stopped"
     assert 0 < run.result.epochs_done(0) < 1000
-    assert "is known only of a finished run" in read_captions(page)
+    assert "is known only once a run has finished" in read_captions(page)
     assert "so far" not in read_captions(page)  # the bar counts the epochs
     press(page, "Run again")
     second = last_run(page)

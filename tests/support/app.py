@@ -45,6 +45,33 @@ CLIPPED_OR_OVERLAPPING = """
             .map(b => `overlapping: ${a.text} | ${b.text}`)))
     return [...clipped, ...overlapping]
 })"""
+# Names of clusters on a map that lie on each other, on points or outside the frame.
+CROWDED_NAMES = """
+() => [...document.querySelectorAll('.js-plotly-plot')].flatMap(plot => {
+    const {xaxis, yaxis} = plot._fullLayout
+    if (!xaxis) return []
+    const origin = plot.getBoundingClientRect()
+    const [left, top] = [origin.left + xaxis._offset, origin.top + yaxis._offset]
+    const names = [...plot.querySelectorAll('.annotation')]
+        .filter(({dataset}) => plot.layout.annotations[dataset.index].name)
+        .map(label => label.querySelector('.annotation-text'))
+        .map(text => ({name: text.textContent, at: text.getBoundingClientRect()}))
+    const points = plot._fullData
+        .filter(({visible, mode, marker}) => visible === true && /markers/.test(mode)
+            && marker.opacity !== 0)
+        .flatMap(({x, y}) => Array.from(x, (value, i) => ({
+            x: left + xaxis.d2p(value), y: top + yaxis.d2p(y[i])})))
+    return names.flatMap(({name, at}, i) => [
+        ...names.slice(i + 1)
+            .filter(({at: other}) => at.left < other.right && other.left < at.right
+                && at.top < other.bottom && other.top < at.bottom)
+            .map(other => `${name} is on ${other.name}`),
+        ...points.filter(({x, y}) => x > at.left && x < at.right && y > at.top && y < at.bottom)
+            .map(() => `${name} is on a point`),
+        ...(at.left < left || at.right > left + xaxis._length || at.top < top
+            || at.bottom > top + yaxis._length ? [`${name} leaves the frame`] : []),
+    ])
+})"""
 
 # What a click starts takes its way over the server: a moment without work is waited for.
 _SETTLED = """
@@ -188,10 +215,11 @@ def look(page: Page, width: int) -> str:
 
 
 def problems(page: Page) -> list[str]:
-    """What is wider than the page, clipped, or on something else."""
+    """What is wider than the page, clipped, or on something else; names on points, too."""
     main = "document.querySelector('[data-testid=stMain]')"
     fits = page.evaluate(
         f"{main}.scrollWidth <= {main}.clientWidth"
         " && document.documentElement.scrollWidth <= window.innerWidth"
     )
-    return [*([] if fits else ["wider than the page"]), *page.evaluate(CLIPPED_OR_OVERLAPPING)]
+    found = [*page.evaluate(CLIPPED_OR_OVERLAPPING), *page.evaluate(CROWDED_NAMES)]
+    return [*([] if fits else ["wider than the page"]), *found]

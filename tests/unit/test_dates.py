@@ -54,7 +54,9 @@ def test_the_parts_of_a_column_decide_together():
     unclear, clear = find_kinds(["01/02/2024"]), find_kinds(["31/01/2024"])
     assert name_kind([unclear, None, clear]) == "date"
     assert name_kind([unclear, find_kinds(["1.5"])]) == "text"
-    assert name_kind([find_kinds(["2024-01-01T00:00:00+02:00", "2024-01-01T00:00:00Z"])]) == "date"
+    zoned = find_kinds(["2024-01-01T00:00:00+02:00", "2024-01-01T00:00:00Z"])
+    assert name_kind([zoned]) == "date"
+    assert name_kind([zoned, find_kinds(["2024-01-01 10:00"])]) == "text"
 
 
 def test_a_column_of_dates_is_saved_as_written_and_filtered_by_day(store: CorpusStore):

@@ -110,6 +110,10 @@ def test_traits_hold_where_chance_does_not_explain_them():
     phrased = [f"One, TWO three! {text}" if i < 12 else text for i, text in enumerate(plain)]
     assert find_traits(phrased, inside).phrase == "One, TWO three"
     assert find_traits([*phrased[:11], *plain[11:]], inside).phrase == ""  # 11 of 15 are too few
+    alike = [
+        f"{text} has been sent in {'May' if i < 15 else 'June'}" for i, text in enumerate(plain)
+    ]
+    assert find_traits(alike, inside) == Traits(words=("may",))  # not what all texts have
     two = [f"{text} zulu yoke xray" if i < 12 else text for i, text in enumerate(phrased)]
     more = [f"one two three . {text}" if 12 <= i < 15 else text for i, text in enumerate(two)]
     assert find_traits(more, inside).phrase == "One, TWO three"  # of two, the more frequent

@@ -64,6 +64,7 @@ def test_a_broken_file_gives_nothing(content: str, home: Path) -> None:
 
 def test_the_oldest_views_are_dropped(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inputs, "KEPT_VIEWS", 3)
+    monkeypatch.setattr(inputs, "SAVES_BETWEEN", 1)
     ids = []
     for age in range(5, 0, -1):
         ids.append(save(str(age)))

@@ -7,7 +7,7 @@ const ZOOMS_AFTER = 100 // ms without another zoom
 const TITLE_EDGE = 8 // px around a title
 const LINE_HEIGHT = 1.3 // of its letters
 const TOOLS = { width: 290, height: 38 } // px of a map's tools
-const WIDE = 720 // px, with room for a title beside the tools
+const WIDE = 520 // px, with room for a title beside the tools
 const KEPT = 60_000 // ms that a picture can be saved
 const BEGINS_WITHIN = 1000 // ms in which the page begins with what it was sent
 
@@ -114,8 +114,9 @@ function placeTitle(node, layout) {
   const lines = wrapWords(text, (html) => widthOf(html) <= room)
   const hasTools = node.spec.selects && !node.stageHeight
   if (lines.length === 1 && !hasTools) return
-  // Maps side by side, of one width, have frames of one height.
-  const isBeside = node.clientWidth >= WIDE && widthOf(text) + TOOLS.width <= room
+  const titles = node.figure.layout.meta?.titles ?? [text] // of maps with frames of one height
+  const widest = Math.max(...titles.map(widthOf))
+  const isBeside = node.clientWidth >= WIDE && widest + TOOLS.width <= room
   const top = hasTools && !isBeside ? TOOLS.height : TITLE_EDGE
   const place = { yref: "container", y: 1, yanchor: "top", pad: { t: top } }
   layout.title = { ...(layout.title.text ? layout.title : {}), ...place, text: lines.join("<br>") }
@@ -282,7 +283,7 @@ function listen(Plotly, node) {
   node.on("plotly_clickannotation", ({ annotation }) => {
     if (node.spec.clicks && annotation.name) node.send("click", { name: annotation.name })
   })
-  node.on("plotly_afterplot", () => hideCrowdedNames(node))
+  node.on("plotly_afterplot", () => node.redrawn || placeNames(Plotly, node))
   node.on("plotly_selected", (selected) => {
     if (!node.spec.selects || !selected || node.redrawn) return // a person's doing alone
     if (node.spec.selects === "areas") node.send("areas", areasOf(selected))
@@ -389,6 +390,7 @@ async function redraw(Plotly, node) {
   node.redrawn = true
   try {
     await draw(Plotly, node)
+    await placeNames(Plotly, node)
   } finally {
     node.redrawn = false
   }
@@ -396,7 +398,6 @@ async function redraw(Plotly, node) {
   if (node.spec.windows) { // the page knows no zoom of the address
     node.told ??= Object.keys(node.zoomed).length ? "nothing" : windowOf(node) ?? "all"
   }
-  hideCrowdedNames(node)
   // However fast the data move, half of the time is left to the rest of the page.
   await new Promise((resume) => setTimeout(resume, performance.now() - start))
 }

@@ -4,25 +4,12 @@
 const PICTURE = { width: 1920, height: 1080, edge: 24 } // px
 const PICTURE_FONT = "Arial, 'Liberation Sans', Helvetica, sans-serif"
 const PICTURE_SCALES = [1.6, 1.4, 1.2, 1, 0.8] // the largest letters that leave each other room
-const HEADING = { size: 22, line: 29, weight: "bold" } // px
-const SETTINGS = { size: 13, line: 18, weight: "normal" }
+const HEADING = { size: 22, line: 29, weight: "bold", family: PICTURE_FONT } // px
+const SETTINGS = { size: 13, line: 18, weight: "normal", family: PICTURE_FONT }
 const MOST_VECTOR = 20_000 // points; programs open a file with more of them slowly
 const FEW_NAMES = 8
 const NAME_LENGTHS = [60, 28] // characters of few names in a legend, and of many
 const TOUCHING = { across: 2, up: 4 } // px of letters' boxes that are empty
-
-const pen = document.createElement("canvas").getContext("2d")
-
-function measure(text, { size, weight = "normal", family = PICTURE_FONT }) {
-  pen.font = `${weight} ${size}px ${family}`
-  return pen.measureText(text).width
-}
-
-// What a label of plotly's says, without its markup.
-function textOf(html) {
-  const parsed = new DOMParser().parseFromString(html.replaceAll("<br>", " "), "text/html")
-  return parsed.body.textContent.replace(/\s+/g, " ").trim()
-}
 
 // Words in lines that fit.
 function wrapWords(text, fits) {
@@ -142,17 +129,6 @@ async function fitMargins(Plotly, holder) {
   }
 }
 
-// Names that `hideCrowdedNames` hides on the page are not in the picture, either.
-async function leaveOutCrowded(Plotly, holder) {
-  hideCrowdedNames(holder)
-  const crowded = [...holder.querySelectorAll(".annotation")].filter(
-    ({ style }) => style.visibility === "hidden",
-  )
-  if (!crowded.length) return
-  const changes = crowded.map(({ dataset }) => [`annotations[${dataset.index}].visible`, false])
-  await Plotly.relayout(holder, Object.fromEntries(changes))
-}
-
 // Texts on each other or beyond a side, and entries that the legend has no room for.
 function countCollisions(holder) {
   const texts = findTexts(holder)
@@ -201,7 +177,7 @@ async function arrangePicture(Plotly, node, { scale, theme, isVector }) {
     const layout = pictureLayout(node, look)
     await Plotly.newPlot(holder, pictureData(node, isVector), layout, { staticPlot: true })
     await fitMargins(Plotly, holder)
-    await leaveOutCrowded(Plotly, holder)
+    await placeNames(Plotly, holder)
     const options = { format: "svg", width: look.width, height: look.height, imageDataOnly: true }
     const drawn = await Plotly.toImage(holder, options)
     const plot = new DOMParser().parseFromString(drawn, "image/svg+xml").documentElement

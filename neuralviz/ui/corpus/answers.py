@@ -10,9 +10,9 @@ import streamlit as st
 from neuralviz.headlines import corpus as headlines
 from neuralviz.maps.clusters import SMALLEST_CLUSTER, UNNAMED
 from neuralviz.maps.neighbours import suggest_k
-from neuralviz.maps.opened import OpenMap
+from neuralviz.maps.opened import OpenCorpus, OpenMap
 from neuralviz.maps.trends import mean_by_cluster
-from neuralviz.plots.corpus_map import CLUSTERS, PointColour
+from neuralviz.plots.corpus_map import CLUSTERS
 from neuralviz.plots.theme import shorten
 from neuralviz.reading.dates import write_day
 from neuralviz.ui.corpus.search import SENTENCE, MapView, find_query, find_samples, name_methods
@@ -41,11 +41,19 @@ def _describe_colours(view: MapView) -> str:
     if kind == CLUSTERS or find_samples(view.methods) is None:
         return "\n\n".join(dict.fromkeys(describe_themes(map_) for map_ in _coloured_alike(view)))
     sentence = ""
-    if kind in ("label", "agreement"):
-        sentence = _describe_label(view, name)
+    is_label = kind in ("label", "agreement")
+    if kind == "label" and _is_scale(view.corpus, name):
+        sentence = _describe_numbers(view)
+    if is_label:
+        sentence = sentence or _describe_label(view, name)
     elif kind != COMMON:
         sentence = _describe_numbers(view)
     return sentence or _describe_agreement(view) or describe_themes(view.maps[0])
+
+
+def _is_scale(corpus: OpenCorpus, name: str) -> bool:
+    """Whether labels are numbers that have an order, such as ratings from 1 to 5."""
+    return name in corpus.number_names and len(corpus.sizes(name)) > 2
 
 
 def _coloured_alike(view: MapView) -> list[OpenMap]:
@@ -124,7 +132,7 @@ def _describe_numbers(view: MapView) -> str:
     option, methods = view.colours[0], view.methods
     colour = find_colour(view, option, view.maps[0])
     kind, _, name = option.partition(":")
-    numbers = view.corpus.numbers(name) if kind == "number" else colour.values
+    numbers = view.corpus.numbers(name) if kind in ("number", "label") else colour.values
     assert numbers is not None
     trends = [open_map.trend(option, numbers) for open_map in methods]
     decided = [
@@ -132,15 +140,15 @@ def _describe_numbers(view: MapView) -> str:
         for method, trend in zip(name_methods(methods), trends, strict=True)
         if trend is not None and trend.is_decided
     ]
-    ends = _find_ends(view.maps[0], numbers, colour) if trends[0] and trends[0].is_decided else []
+    is_date = name in view.corpus.date_names
+    is_decided = trends[0] is not None and trends[0].is_decided
+    ends = _find_ends(view.maps[0], numbers, is_date=is_date) if is_decided else []
     n_texts = max((trend.n_texts for trend in trends if trend is not None), default=0)
-    extremes = ("latest", "earliest") if colour.is_date else ("highest", "lowest")
+    extremes = ("latest", "earliest") if is_date else ("highest", "lowest")
     return headlines.describe_trend(_quote(colour.name), decided, ends, n_texts, extremes)
 
 
-def _find_ends(
-    open_map: OpenMap, numbers: np.ndarray, colour: PointColour
-) -> list[tuple[str, str]]:
+def _find_ends(open_map: OpenMap, numbers: np.ndarray, *, is_date: bool) -> list[tuple[str, str]]:
     """The clusters with the highest and the lowest mean, if they have names, and these means."""
     means = mean_by_cluster(numbers, open_map.clusters.labels, SMALLEST_CLUSTER)
     names = open_map.kept.cluster_names
@@ -148,7 +156,7 @@ def _find_ends(
     if len(ordered) < 2 or UNNAMED in (names[ordered[0]], names[ordered[-1]]):
         return []
     return [
-        (_quote(names[c]), write_day(means[c]) if colour.is_date else number(means[c], ".3g"))
+        (_quote(names[c]), write_day(means[c]) if is_date else number(means[c], ".3g"))
         for c in (ordered[-1], ordered[0])
     ]
 

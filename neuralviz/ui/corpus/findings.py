@@ -46,7 +46,7 @@ _GROUP = "duplicates-group"  # session state and address: a row of the listed gr
 _LINKED = "duplicates-linked"  # session state: whether the sentence was clicked just now
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 LISTED = 1000  # groups
-PHRASE = 60  # characters of a phrase in a sentence
+PHRASE = 40  # characters of a phrase in a sentence
 METHOD_WIDTH, THRESHOLD_WIDTH = 220, 300  # px
 PATIENCE = 5.0  # seconds for grouping texts
 
@@ -58,7 +58,7 @@ def show_findings(view: MapView, headline: str) -> None:
     """Write the headline and what was found beside it, with links to the texts concerned."""
     held = _peek_held(view) or ()
     sentences = [_describe_held(view, group) for group in held]
-    show_headline("\n\n".join([headline, *sentences]), key="maps")
+    show_headline("\n\n".join(filter(None, [headline, " ".join(sentences)])), key="maps")
     pairs = _peek_pairs(view.corpus, view.maps[0].embedder)
     n_similar = int(pairs.findings.sum()) if pairs else 0
     if not held and not n_similar:
@@ -261,7 +261,7 @@ def _choose_threshold(corpus: OpenCorpus, embedder: KeptEmbedder, pairs: Similar
         key=f"duplicates-{corpus.corpus.id[:4]}{embedder.id[:4]}",
         bind="query-params",
         width=THRESHOLD_WIDTH,
-        help="At first, it separates pairs of nearly the same wording best from all others.",
+        help="At first, the one that best separates nearly equal wordings from others.",
     )
 
 
@@ -277,8 +277,8 @@ def _show_groups(
     kept = _group(corpus, embedder, pairs, threshold, rule)
     if kept is None:
         st.info(
-            "So many texts reach this threshold that grouping them takes long. Raise it, or use "
-            "`neuralviz corpus duplicates`."
+            "So many texts reach this threshold that grouping them takes too long. Raise it, or "
+            "use `neuralviz corpus duplicates`."
         )
         return
     sizes, n_similar = list(map(len, kept.groups)), int(pairs.has_duplicate(threshold).sum())
