@@ -244,8 +244,8 @@ def _cell_html(value: Any, look: str = "") -> str:
         return "<td class=text></td>"
     if isinstance(value, Real) and not isinstance(value, bool):
         number = float(value)
-        shown = look % number if look else written(number, ".5g")
-        return f"<td class=text data-value='{number!r}'>{escape(shown)}</td>"
+        cell = look % number if look else written(number, ".5g")
+        return f"<td class=text data-value='{number!r}'>{escape(cell)}</td>"
     long = " long" * (len(str(value)) > LONG_CELL)
     return f"<td class='text{long}'>{escape(str(value))}</td>"
 
@@ -281,6 +281,7 @@ _OFFLINE = (
 WORD_JOINER = "\u2060"  # invisible, in users' texts as markdown
 _TAG = re.compile(r"</?[a-z][^<>]*>")
 _BOLD = re.compile(r"\*\*(.+?)\*\*", re.DOTALL)
+_ITALICS = re.compile(r"\*(.+?)\*", re.DOTALL)
 _ESCAPED = re.compile(r"\\([^\sA-Za-z0-9])")
 
 
@@ -291,15 +292,15 @@ def plain_text(label: str) -> str:
 
 def sentence_html(sentence: str) -> str:
     """A headline in markdown: its first paragraph in large type, the others as notes."""
-    first, *others = filter(None, sentence.split("\n\n"))
+    first, *notes = filter(None, sentence.split("\n\n"))
     return "".join(
         f"<p class='{look}'>{_inline_html(paragraph)}</p>"
-        for look, paragraph in [("headline", first), *(("note", other) for other in others)]
+        for look, paragraph in [("headline", first), *(("note", note) for note in notes)]
     )
 
 
 def _inline_html(markdown: str) -> str:
-    """Bold type and escaped characters; nothing else of markdown is in headlines."""
+    """Bold type, italics and escaped characters; nothing else of markdown is in headlines."""
     # what is escaped is kept apart, or an asterisk of a user's would begin bold type
     kept: list[str] = []
 
@@ -308,7 +309,8 @@ def _inline_html(markdown: str) -> str:
         return f"\0{len(kept) - 1}\0"
 
     bold = _BOLD.sub(r"<strong>\1</strong>", escape(_ESCAPED.sub(keep, markdown), quote=False))
-    return re.sub("\0(\\d+)\0", lambda match: kept[int(match[1])], bold).replace(WORD_JOINER, "")
+    marked = _ITALICS.sub(r"<em>\1</em>", bold)
+    return re.sub("\0(\\d+)\0", lambda match: kept[int(match[1])], marked).replace(WORD_JOINER, "")
 
 
 def figure_html(figure: go.Figure, height: int | None = None) -> str:

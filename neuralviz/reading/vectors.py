@@ -137,7 +137,7 @@ def _read_rows(name: str, column: pa.Array, before: int) -> np.ndarray:
     """[row, dim] of a column of lists; ``before`` rows precede it."""
     if column.null_count:
         row = before + column.is_null().to_numpy(zero_copy_only=False).argmax() + 1
-        raise TextError(f"{name} has no vector in row {row:,}. Every row needs one.")
+        raise TextError(f"{name} has no vector in row {row:,}. Fill it, or leave the row out.")
     lengths = compute.unique(compute.list_value_length(column)).to_pylist()
     if len(lengths) > 1:
         raise TextError(_UNEQUAL.format(name))

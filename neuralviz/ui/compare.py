@@ -184,13 +184,12 @@ def _find_comparison(
     is_example = st.session_state.get("compare-source") == "Example"
     if task is not None and pressed and not is_example:
         put_texts_in_address("compare", read.texts)
-    view = result_view_id("compare")
-    starts_itself = (
-        task is not None
-        and is_example
-        and not needs_asking(task.specs)
-        and RUNS.recall(task, view) is None
-    )
+    view, starts_itself = result_view_id("compare"), False
+    if task is not None and is_example and not needs_asking(task.specs):
+        is_known = RUNS.find(task) is not None
+        run = RUNS.recall(task, view)
+        # one that another comparison has stopped is not known any more
+        starts_itself = run is None or (run.has_nothing and run.is_over and not is_known)
     return find_current_run(RUNS, task, view, pressed=pressed or starts_itself)
 
 

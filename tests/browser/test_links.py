@@ -35,7 +35,7 @@ SEEN = """() => {
         .flatMap((value) => ArrayBuffer.isView(value) ? [...value] : value).map(round)
     const figures = [...main.querySelectorAll('.js-plotly-plot')].map((figure) => ({
         name: figure.getAttribute('aria-label'),
-        data: figure._fullData.map(({x, y, z}) => [x, y, z].map(list)),
+        data: figure._fullData.map(({x, y, z, visible}) => [visible, ...[x, y, z].map(list)]),
         selected: figure._fullData.map(({selectedpoints}) => list(selectedpoints)),
         seen: ['xaxis', 'yaxis'].map((axis) => {
             const {autorange, range} = figure._fullLayout[axis] ?? {}
@@ -47,7 +47,9 @@ SEEN = """() => {
         .map(({ariaLabel, type, checked, value}) =>
             [ariaLabel ?? type, type === 'checkbox' || type === 'radio' ? checked : value])
     const chosen = [...main.querySelectorAll('[role=radio][aria-checked=true]')]
+    const tables = [...main.querySelectorAll('[data-testid=stDataFrame] table')]
     return {
+        tables: tables.map((node) => node.innerText),
         headlines: texts('[class*=st-key-headline-]'), warnings: texts('[data-testid=stAlert]'),
         figures, fields, chosen: chosen.map((node) => node.innerText.trim()),
     }
@@ -91,13 +93,31 @@ def zoom(page: Page) -> None:
     settled(page)
 
 
+def sort_first_table(page: Page) -> None:
+    table = page.locator("[data-testid=stMain] [data-testid=stDataFrame] canvas").first
+    table.scroll_into_view_if_needed()
+    settled(page)
+    table.click(position={"x": 90, "y": 17})  # a head
+    expect(page).to_have_url(re.compile("sort-"))
+    settled(page)
+
+
 def search_and_select(page: Page) -> None:
     make = page.get_by_role("button", name="Make both maps")
     make.click()
     expect(make).to_have_count(0)
     page.get_by_role("textbox", name="Search").fill("long")
     page.keyboard.press("Enter")
-    zoom(page)  # which is a lasso here
+    answer = page.locator(".st-key-headline-maps").filter(has_text="contain “long”")
+    expect(answer).to_be_visible()
+    page.get_by_role("radio", name="Where the maps disagree").click()
+    expect(page.get_by_text("Texts with the fewest")).to_be_visible()
+    page.go_back()
+    expect(page.get_by_text("12 texts containing “long”")).to_be_visible()
+    expect(answer).to_be_visible()
+    page.go_forward()
+    expect(page.get_by_text("Texts with the fewest")).to_be_visible()
+    sort_first_table(page)
 
 
 def evaluate(page: Page) -> None:
@@ -118,6 +138,7 @@ def choose_pair(page: Page) -> None:
     page.get_by_role("combobox", name="Text A").wait_for(timeout=2 * MINUTE)
     choose(page, "Order of texts", "Clustered")
     choose(page, "Text A", "5.")
+    sort_first_table(page)
 
 
 def tune_and_ask(page: Page) -> None:
@@ -127,6 +148,9 @@ def tune_and_ask(page: Page) -> None:
     page.get_by_role("textbox", name="A sentence with a blank").fill("The storm closed the ___.")
     page.keyboard.press("Enter")
     zoom(page)
+    page.locator(".js-plotly-plot .legendtoggle").nth(1).click()  # hides a line
+    page.get_by_text("More figures").click()
+    choose(page, "Layer", "dense.bias")
 
 
 def type_two_texts(page: Page) -> None:

@@ -48,6 +48,11 @@ def test_opens_with_an_example_compared_by_three_methods() -> None:
     by_itself = last_run(page)
     assert by_itself.task.specs[1] == embedder_spec("neural", {"precision": "fast"})
     by_itself.stop()
+    assert by_itself.wait(60)
+    later = page_at("compare", run=by_itself.id).run()  # as after Back from another example
+    assert "was stopped" not in read_page(later)
+    assert last_run(later) is not by_itself
+    last_run(later).stop()
     assert page.text_input(key="m2-neural-epochs").value == "10"
     assert "m4" not in {box.key for box in page.selectbox}  # it is offered by a switch
     page.text_input(key="m2-neural-epochs").set_value("1").run()

@@ -72,10 +72,10 @@ def test_the_page_to_take_away_needs_no_network_and_runs_no_text() -> None:
 
 def test_a_sentence_is_the_same_on_a_page_that_stands_alone() -> None:
     typed = "a *b* **c** <script> & 1_000 www.x.org"
-    sentence = f"**{plain(typed)}** is first.\n\nThe **others** follow."
+    sentence = f"**{plain(typed)}** is *first*.\n\nThe **others** follow."
     assert sentence_html(sentence) == (
         "<p class='headline'><strong>a *b* **c** &lt;script&gt; &amp; 1_000 www.x.org</strong> "
-        "is first.</p><p class='note'>The <strong>others</strong> follow.</p>"
+        "is <em>first</em>.</p><p class='note'>The <strong>others</strong> follow.</p>"
     )
     assert plain_text("<b>Loss</b><br>a &lt; b") == "Loss a < b"
 

@@ -41,6 +41,7 @@ from neuralviz.maps.projection import (
 from neuralviz.models.shared import LOADERS, held_model, is_at_hand, trained_encoder
 from neuralviz.plots.theme import shorten
 from neuralviz.reading.source import WITHOUT_NAMES, Source
+from neuralviz.reading.table import describe_skipped
 from neuralviz.reading.texts import ReadTexts, read_files
 from neuralviz.reading.vectors import ENDINGS, ReadVectors, list_vector_columns, read_vectors
 from neuralviz.store.corpora import MAX_NAME, Corpus, CorpusStore
@@ -70,6 +71,7 @@ from neuralviz.ui.corpus.search import (
     forget_selection,
     place_sentence,
     read_chosen_text,
+    read_selection,
     remember_selection,
     search_samples,
     show_search,
@@ -179,8 +181,9 @@ def _explore(maps: Sequence[OpenMap], colours: Sequence[str]) -> None:
         with slide("maps"):
             headline_area, map_area = st.container(), st.container()
         with show_on_stage("search"):
+            linked = read_selection()
             view = show_search(view)
-            remember_selection(view.corpus.n_texts)
+            remember_selection(view.corpus.n_texts, linked)
         with map_area:
             view = replace(view, placed=place_sentence(maps))
         with headline_area:
@@ -472,8 +475,10 @@ def _show_add_dialog() -> None:
     except NeuralvizError as error:
         show_error(error)
         return
+    offered = describe_skipped(new.columns, "lists of numbers")  # as embeddings
     for note in new.read.notes:
-        st.caption(plain(note))
+        if note not in offered:
+            st.caption(plain(note))
     visibility = describe_corpus_visibility()
     if not new.read.texts:
         destination = visibility or describe_destination("What you add")
@@ -658,6 +663,11 @@ def _show_import_form(corpus: Corpus) -> None:
             "row per text, in the order of the corpus."
         ),
     )
+    source = Source(file.name, file.getvalue()) if file is not None else None
+    columns = list_vector_columns(source) if source is not None else []
+    column = ""
+    if len(columns) > 1:
+        column = st.selectbox("Column with the vectors", columns, key="corpus-import-column")
     in_order = st.checkbox(
         "Match by row",
         key="corpus-import-in-order",
@@ -668,12 +678,11 @@ def _show_import_form(corpus: Corpus) -> None:
     )
     if not st.button("Import", icon=":material/upload_file:", key="corpus-import", width="stretch"):
         return
-    if file is None:
+    if source is None:
         st.info("Choose a .npy or .parquet file first.")
         return
     with _run_page_after_change():
-        read = read_vectors(Source(file.name, file.getvalue()))
-        _import(corpus, read, in_order=in_order)
+        _import(corpus, read_vectors(source, column), in_order=in_order)
 
 
 def _import(corpus: Corpus, read: ReadVectors, *, in_order: bool = False) -> None:

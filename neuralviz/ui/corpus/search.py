@@ -135,13 +135,19 @@ def forget_selection() -> None:
         st.session_state.pop(key, None)
 
 
-def remember_selection(n_texts: int) -> None:
-    """Bring back the selection of an address that was just opened, and keep the shown one."""
+def read_selection() -> str | None:
+    """The id of the selection of an address that was just opened, whose search is repeated."""
     linked = read_new(SELECTED)
     if linked is not None:
-        view = load_view(linked) if linked else NO_VIEW
-        for name in (SELECTED, SELECTED_BY):
+        for name in (SELECTED, SELECTED_BY, LAST_SEARCH):
             st.session_state.pop(name, None)
+    return linked
+
+
+def remember_selection(n_texts: int, linked: str | None) -> None:
+    """Bring back the selection of an address that was just opened, and keep the shown one."""
+    if linked is not None:
+        view = load_view(linked) if linked else NO_VIEW
         if view is None:
             mark_lost(SELECTED)
         elif view.choices:
@@ -226,17 +232,19 @@ def find_query() -> str:
 
 def _search(corpus: OpenCorpus, mode: str, query: str) -> None:
     """Select the texts with the words, or have the sentence placed; once per search."""
-    before = st.session_state.get(LAST_SEARCH, (WORDS, ""))
+    before = st.session_state.get(LAST_SEARCH)
     if (mode, query) == before:
         return
+    is_typed = before is not None  # else it is of the address, which has the list, too
     st.session_state.pop(SENTENCE, None)
     if query and mode == MEANING:
         st.session_state[SENTENCE] = query
-        st.session_state[LIST] = NEAREST
+        if is_typed:
+            st.session_state[LIST] = NEAREST
     elif query:
         rows = corpus.store.rows_with_words(corpus.corpus, query)
-        select(Selection.from_rows(rows, corpus.n_texts), _describe_query(query))
-    elif st.session_state.get(SELECTED_BY) == _describe_query(before[1]):
+        select(Selection.from_rows(rows, corpus.n_texts), _describe_query(query), show=is_typed)
+    elif before and st.session_state.get(SELECTED_BY) == _describe_query(before[1]):
         for name in (SELECTED, SELECTED_BY):
             st.session_state.pop(name, None)
     st.session_state[LAST_SEARCH] = mode, query  # last: a search that was cut off is repeated
