@@ -106,7 +106,8 @@ def describe_warnings(record: RunRecord) -> list[str]:
 def warn_of_unread(texts: str, model_id: str) -> str:
     """A warning of ``texts``, such as “text 3”, in which the model knows few words."""
     subject = "The bundled model reads English and" if model_id == BUNDLED else "The model"
-    return f"{subject} hardly reads {texts}: choose a model of its language."
+    whose = "their" if texts.startswith("texts ") else "its"
+    return f"{subject} hardly reads {texts}: choose a model of {whose} language."
 
 
 def describe_words(record: RunRecord, text: int) -> str:

@@ -329,12 +329,14 @@ def blueprint_grid(
             zip(by_row, shift_of_row, strict=True), 0 if by_hand else 1
         )
     ]
+    with_heads = np.insert(masked[:, drawn], starts, np.nan, axis=0)
     grid = cells(
-        np.insert(masked[:, drawn], starts, np.nan, axis=0),
+        with_heads,
         x,
         edges,
-        "%{text}<br>position %{x}",
+        "%{text}<br>token %{customdata}: “%{x}”",  # as above the column
         (0, 1),
+        customdata=np.broadcast_to(x, with_heads.shape),
         text=np.repeat(np.insert(np.array(hover, object), starts, "")[:, None], len(x), axis=1),
         hoverongaps=False,
         autocolorscale=False,

@@ -369,7 +369,8 @@ def test_duplicates_and_a_group_of_one_method_are_linked_judged_and_brought_back
     texts = [f"{word} of kind {kind}" for word, kind in zip(words, kinds, strict=True)]
     texts[:12] = [f"Please do *not* reply to this: {text}" for text in texts[:12]]
     texts[40], texts[50] = f"{texts[30]} too", f"{texts[30]} as well"
-    corpus = kept.add("mine", ReadTexts(tuple(texts)))
+    stars = {"stars": tuple(str(kind + 1) for kind in kinds)}
+    corpus = kept.add("mine", ReadTexts(tuple(texts), labels=stars))
     by_kind = np.eye(5)[kinds] + 0.2 * draw.normal(size=(60, 5))
     by_kind[[40, 50]] = by_kind[30] + 0.001 * draw.normal(size=(2, 5))
     by_phrase = np.hstack([by_kind, np.zeros((60, 1))])
@@ -384,6 +385,7 @@ def test_duplicates_and_a_group_of_one_method_are_linked_judged_and_brought_back
         finish_run(page, kind)
     assert page.segmented_control(key="corpus-list").value == "Near-duplicates"
     page.segmented_control(key="corpus-list").set_value("Clusters").run()
+    assert "Neighbouring texts have similar values of **stars**" in read_page(page)
     held = "By file: phrase.npy, 12 longer texts are closer than by file: kind.npy"
     assert held in read_page(page).replace("*", "")
     assert "they share “Please do not reply to this”" in read_page(page).replace("*", "")

@@ -187,6 +187,7 @@ def corpora() -> Iterator[tuple[str, str]]:
         return corpus.describe_label(methods, "topic", right(*shares), 0.25, 10)
 
     yield "one map", labelled(["mean"], 0.8)
+    yield "one map at chance", labelled(["mean"], 0.3)
     yield "two maps", labelled(["mean", "cls"], 0.9, 0.6)
     yield "two maps not decided", labelled(["mean", "cls"], 0.52, 0.5)
     yield "three methods", labelled(["mean", "cls", "sep"], 0.9, 0.6, 0.3)
