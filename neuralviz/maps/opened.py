@@ -62,6 +62,7 @@ class OpenCorpus:
     corpus: Corpus
     parts: Lazy = field(default_factory=Lazy, repr=False)
     columns: Lazy = field(default_factory=lambda: Lazy(HELD), repr=False)
+    groups: Lazy = field(default_factory=lambda: Lazy(HELD), repr=False)  # of near-duplicates
 
     @property
     def n_texts(self) -> int:

@@ -257,6 +257,9 @@ def test_a_sentence_is_placed_and_a_link_brings_it_back_with_a_text_and_the_list
     assert again.session_state["corpus-sentence"] == SENTENCE
     assert again.session_state["corpus-row"] == 4
     assert again.segmented_control(key="corpus-list").value == "Text"
+    gone = open_page(corpus="0" * len(corpus), text="5", **{"map-a-reducer": "PCA"})
+    gone.selectbox(key="corpus").set_value(corpus).run()
+    assert "corpus-row" not in gone.session_state  # the text of a corpus that is gone is no other's
     search(again, "")  # what is done is not undone
     assert "corpus-sentence" not in again.session_state
 
@@ -389,7 +392,9 @@ def test_duplicates_and_a_group_of_one_method_are_linked_judged_and_brought_back
     page.button(key="corpus-held-1").click().run()
     chosen = page.session_state["corpus-selected"]
     assert chosen.rows().tolist() == list(range(12))
-    press(page, "**3 of 60 texts** have a near-duplicate")
+    link = page.button(key="corpus-duplicates")
+    assert link.label.endswith("kind.npy, **3 of 60 texts** have a near-duplicate")
+    link.click().run()
     assert "By file: kind.npy, 3 of 60 texts" in read_page(page).replace("*", "")
     pairs, groups, group = (table.value for table in page.dataframe)
     assert pairs["reaches it"].tolist()[:3] == ["yes", "yes", "no"]

@@ -232,6 +232,7 @@ def corpora() -> Iterator[tuple[str, str]]:
     yield "one text found", corpus.describe_matches("“ice”", 1, 300, [("rain", 1, 14)])
     yield "no text found", corpus.describe_matches("“ice”", 0, 300, of)
     yield "near-duplicates", corpus.describe_duplicates(32, 300)
+    yield "one of two methods", corpus.describe_duplicates(1, 300, "mean")
     yield "no near-duplicates", corpus.describe_duplicates(0, 300)
     kept = ("mean", 0.93, 32, [3, 2, 2], 300, "longest")
     yield "groups of near-duplicates", corpus.describe_groups(*kept)
