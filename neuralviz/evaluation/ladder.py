@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 MOST_TUNED_ON = 400  # texts; each is a micro-tuning
 DIGITS = 6  # of a cosine: float32 has no more
-SAME = 1e-4  # cosines by two programs of one embedding differ by less
+ROUNDING = 1e-4  # cosines by two programs of one embedding differ by less
 
 
 def own_embeddings(
@@ -165,7 +165,7 @@ def train_ladder(
     yield _baseline(LINEAR, line.predict(cosines[1]), scale.scores(line.predict(cosines[2])), split)
     for name, own_embedder in own_embedders:
         baseline = yield from _own_baseline(name, own_embedder, split, store, should_stop)
-        if not np.allclose(baseline.measured.cosines, floor.measured.cosines, atol=SAME):
+        if not np.allclose(baseline.measured.cosines, floor.measured.cosines, atol=ROUNDING):
             yield baseline  # else the model's own embedding is mean pooling
     train, dev, test = (replace(part, scores=scale.shares(part.scores)) for part in raw)
     for rung_settings in settings.list_trainings():

@@ -356,10 +356,10 @@ def pair_products(units: np.ndarray, first: np.ndarray, second: np.ndarray) -> n
     return out
 
 
-def _sample(rows: np.ndarray, most: int, seed: int) -> np.ndarray:
-    if len(rows) <= most:
+def _sample(rows: np.ndarray, limit: int, seed: int) -> np.ndarray:
+    if len(rows) <= limit:
         return rows
-    return rows[np.random.default_rng(seed).choice(len(rows), most, replace=False)]
+    return rows[np.random.default_rng(seed).choice(len(rows), limit, replace=False)]
 
 
 def unlike_pairs(group: np.ndarray, anchor: np.ndarray | None, seed: int) -> np.ndarray:

@@ -155,7 +155,7 @@ def _starts(settings: TrainingSettings, n_blocks: int) -> tuple[TrainingRow, ...
         scratch, part="table", pooling="mean", frozen_blocks=0, epochs=None, learning_rate=None
     )
     dropout = replace(table, pairs="dropout")
-    pretrained = [replace(way, start="pretrained") for way in (table, dropout)]
+    pretrained = [replace(row, start="pretrained") for row in (table, dropout)]
     starts = {
         "pretrained": [crops],
         "random": [scratch],

@@ -98,11 +98,11 @@ def compute_leads(results: Results, data: int, yardstick: Yardstick) -> list[Lea
 
 
 def compute_lead(yardstick: Yardstick, first: RankedMethod, second: RankedMethod) -> Lead:
-    bounds, sign, both = None, yardstick.sign, (first.measured, second.measured)
-    told = [result.accuracies.get(yardstick.name) for result in both]
-    drawn = [result.resampled.get(yardstick.name) for result in both]
-    if told[0] is not None and told[1] is not None:
-        right = told[0].right, told[1].right
+    bounds, sign, pair = None, yardstick.sign, (first.measured, second.measured)
+    values = [result.accuracies.get(yardstick.name) for result in pair]
+    drawn = [result.resampled.get(yardstick.name) for result in pair]
+    if values[0] is not None and values[1] is not None:
+        right = values[0].right, values[1].right
         bounds = paired_share_interval(*right) if len(right[0]) == len(right[1]) > 0 else None
     elif drawn[0] is not None and drawn[1] is not None:
         bounds = paired_interval(sign * drawn[0], sign * drawn[1])

@@ -208,11 +208,11 @@ def most_and_least(
         return f"{entries[0].name} ({high})"
     if high == low:
         return alike.format(high)
-    most, least = (
+    highest, lowest = (
         [entry.name for entry in entries if number(entry.value, spec) == end] for end in (high, low)
     )
     return (
-        f"{_name_ties(most, noun)} {predicate.format(high)}, {_name_ties(least, noun)} least "
+        f"{_name_ties(highest, noun)} {predicate.format(high)}, {_name_ties(lowest, noun)} least "
         f"({low})"
     )
 

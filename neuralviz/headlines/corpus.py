@@ -94,16 +94,16 @@ def describe_trend(
     written = write_values([correlation for _, correlation in trends], is_share=False)
     (first, _), texts = trends[0], many(n_texts, "text")
     similar = f"neighbouring texts have similar values of **{name}**"
-    where = ""
+    places = ""
     if ends:
-        (high, most), (low, least) = ends
-        where = f"they are {extremes[0]} in *{high}* ({most} on average)"
-        where += f", {extremes[1]} in *{low}* ({least})"
+        (high, highest), (low, lowest) = ends
+        places = f"they are {extremes[0]} in *{high}* ({highest} on average)"
+        places += f", {extremes[1]} in *{low}* ({lowest})"
     if len(trends) == 1:
-        ending = f": {where}" if where else ""
+        ending = f": {places}" if places else ""
         return f"By **{first}**, {similar} (rank correlation **{written[0]}**, {texts}){ending}."
     by_method = joined([f"**{v}** by **{m}**" for v, (m, _) in zip(written, trends, strict=True)])
-    ending = f" By {first}, {where}." if where else ""
+    ending = f" By {first}, {places}." if places else ""
     return f"{begin(similar)}: the rank correlation is {by_method} ({texts}).{ending}"
 
 
@@ -163,10 +163,12 @@ def _is_no_chance(n: int, near: Sequence[str], label: str, sizes: Mapping[str, i
     return by_chance * len(sizes) <= LEVEL
 
 
-def describe_duplicates(n_similar: int, n_texts: int) -> str:
+def describe_duplicates(n_similar: int, n_texts: int, method: str = "") -> str:
     """How many texts have a near-duplicate, without a full stop; empty where none has."""
-    verb = "has" if n_similar == 1 else "have"
-    return f"**{n_similar:,} of {many(n_texts, 'text')}** {verb} a near-duplicate" * bool(n_similar)
+    if not n_similar:
+        return ""
+    start, verb = f"By {method}, " if method else "", "has" if n_similar == 1 else "have"
+    return f"{start}**{n_similar:,} of {many(n_texts, 'text')}** {verb} a near-duplicate"
 
 
 def describe_groups(

@@ -214,11 +214,11 @@ def _describe_worst_pair(
     if abs(away[worst]) < FAR * len(data.scores):
         return f"{label} ranks every pair about as people do."
     first, second = (quote(data.texts[side[worst]]) for side in (data.first, data.second))
-    cosine, others = measured.products[worst], np.delete(measured.products, worst)
+    cosine, rest = measured.products[worst], np.delete(measured.products, worst)
     if away[worst] < 0:
-        rank = f"below {(others > cosine).mean():.0%} of the other pairs"
+        rank = f"below {(rest > cosine).mean():.0%} of the other pairs"
     else:
-        rank = f"above {(others < cosine).mean():.0%} of the other pairs"
+        rank = f"above {(rest < cosine).mean():.0%} of the other pairs"
     return (
         f"{label} and people disagree most on {first} and {second}: people's score is "
         f"{number(float(data.scores[worst]))}, the cosine similarity "
@@ -254,7 +254,7 @@ def describe_followed_quality(
 ) -> str:
     """Which quality of paraphrases the best method follows best; empty where none is measured."""
     for label, measured in best_first(results, data, yardstick):
-        maps = [one for one in measured.paraphrases if np.isfinite(one.kendall_c).any()]
+        maps = [map_ for map_ in measured.paraphrases if np.isfinite(map_.kendall_c).any()]
         if not maps:
             continue
         means = [float(np.nanmean(quality_map.kendall_c)) for quality_map in maps]
@@ -263,10 +263,10 @@ def describe_followed_quality(
         if len(maps) > 1 and means[high] - means[low] < APART * spread:
             levels = write_range(means)
             return f"By mean tau-c, {label} follows all qualities about equally ({levels})."
-        entries = [Entry(quote(one.quality), mean) for one, mean in zip(maps, means, strict=True)]
+        entries = [Entry(quote(map_.quality), mean) for map_, mean in zip(maps, means, strict=True)]
         alike = "all qualities equally ({})"
-        most = most_and_least(entries, "qualities", "most closely ({})", alike)
-        return f"By mean tau-c, {label} follows {most}."
+        ranking = most_and_least(entries, "qualities", "most closely ({})", alike)
+        return f"By mean tau-c, {label} follows {ranking}."
     return ""
 
 
@@ -288,11 +288,11 @@ def describe_shared_errors(results: Results, data: int, name: Name = str) -> str
         low, high = sorted(places, key=lambda row: int(overlap.shared[row, row]))
         better, worse = (name(results.rows[compared.rows[row]].label) for row in (low, high))
         broken = many(int(overlap.shared[low, low]), _BROKEN[measure][1])
-        beginning = f"The errors of {better} and {worse} differ most: " * (len(share) > 2)
-        return (
-            f"{beginning}{worse} also breaks {share[low, high]:.0%} of the {broken} that "
-            f"{better} breaks."
-        )
+        written = f"{share[low, high]:.0%}"
+        of_pairs = [f"{one:.0%}" for one in share[np.triu_indices(len(share), 1)]]
+        is_least = len(of_pairs) > 1 and of_pairs.count(written) == 1
+        beginning = f"The errors of {better} and {worse} differ most: " * is_least
+        return f"{beginning}{worse} also breaks {written} of the {broken} that {better} breaks."
     return ""
 
 

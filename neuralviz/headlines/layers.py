@@ -217,8 +217,8 @@ def warn_of_rung(ladder: Ladder, rung: Rung) -> list[str]:
         sentences.append(
             f"{subject} not significantly better than chance (0): its Spearman is {reached}."
         )
-    baselines = [other for other in lines if not other.rung]
-    best = max(baselines, key=lambda other: np.nan_to_num(other.spearman, nan=-np.inf))
+    baselines = [line for line in lines if not line.rung]
+    best = max(baselines, key=lambda line: np.nan_to_num(line.spearman, nan=-np.inf))
     if best.spearman >= line.spearman:
         sentences.append(
             f"{subject} no better than {_BASELINES[best.name]}: {reached} against "

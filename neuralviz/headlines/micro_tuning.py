@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.headlines import Entry, begin, most_and_least, write_times
-from neuralviz.micro_tuning.blanks import describe_blanks
+from neuralviz.micro_tuning.blanks import describe_blanks, read_hidden_word
 from neuralviz.models import BUNDLED
 from neuralviz.words import joined, many, name_texts, number, percent
 
@@ -106,11 +106,15 @@ def describe_warnings(record: RunRecord) -> list[str]:
 def warn_of_unread(texts: str, model_id: str) -> str:
     """A warning of ``texts``, such as “text 3”, in which the model knows few words."""
     subject = "The bundled model reads English and" if model_id == BUNDLED else "The model"
-    return f"{subject} hardly reads {texts}: choose a model of its language."
+    whose = "their" if texts.startswith("texts ") else "its"
+    return f"{subject} hardly reads {texts}: choose a model of {whose} language."
 
 
 def describe_words(record: RunRecord, text: int) -> str:
-    """The words with the largest shares of a text's embedding, of either sign; may be empty."""
+    """The words with the largest shares of a text's embedding, of either sign, three at most.
+
+    Empty where shares are unknown, or many words have equal ones.
+    """
     report = record.reports[text]
     if report.shares is None:
         return ""
@@ -122,7 +126,9 @@ def describe_words(record: RunRecord, text: int) -> str:
             spelt.setdefault(word.lower(), word)
             places.setdefault(word.lower(), []).append(share)
     shares = {word: sum(parts) for word, parts in places.items()}
-    largest = sorted(shares, key=lambda word: -abs(shares[word]))[:NAMED]
+    ordered = sorted(shares, key=lambda word: -abs(shares[word]))
+    next_ones = {percent(abs(shares[word])) for word in ordered[NAMED : NAMED + 1]}
+    largest = [word for word in ordered[:NAMED] if percent(abs(shares[word])) not in next_ones]
     if not largest:
         return ""
 
@@ -231,11 +237,11 @@ def describe_guesses(tokens: Sequence[str], predictions: MaskedPredictions) -> s
             right = percent(float(predictions.probability[place]))
             guesses.append(f"“{best}” ({share}) where the text has “{tokens[token]}” ({right})")
     n_more = len(predictions) - len(guesses)
-    more = f"; {n_more:,} more are masked" if n_more else ""
+    masked = f"; {n_more:,} more are masked" if n_more else ""
     beginning = "guess for the masked token is"
     if len(predictions) > 1:
         beginning = "guesses for the masked tokens are"
-    return f"The model's best {beginning} {joined(guesses)}{more}."
+    return f"The model's best {beginning} {joined(guesses)}{masked}."
 
 
 TIE = 0.005  # cosine similarities that differ by less look equal with two digits
@@ -245,10 +251,18 @@ def describe_story(walk: Walkthrough) -> list[str]:
     """Four sentences: a blank, the training, the blank again, two texts compared."""
     guess, losses = walk.blank.before[0], walk.losses
     first, last = (number(loss, ".2f") for loss in losses[[0, -1]])
+    hidden = read_hidden_word(walk.text.text, walk.sentence)
+    answer, share = "the model's best guess for the blank is", percent(guess.before)
+    if hidden == guess.token:
+        guessing = f"The model guesses the hidden word, “{hidden}” ({share})."
+    elif hidden:
+        guessing = f"The hidden word is “{hidden}”; {answer} “{guess.token}” ({share})."
+    else:
+        guessing = f"{begin(answer)} “{guess.token}” ({share})."
     return [
-        f"The model's best guess for the blank is “{guess.token}” ({percent(guess.before)}).",
-        f"Then it trains on this text alone, for {many(walk.settings.epochs, 'epoch')}: its loss "
-        f"goes from {first} to {last} nats.",
+        guessing,
+        f"Then it trains on this text alone, {many(walk.settings.epochs, 'time')} over: its error, "
+        f"called loss, goes from {first} to {last}.",
         describe_blanks([walk.blank], "training"),
         _compare_products(walk),
     ]

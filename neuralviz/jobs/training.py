@@ -77,8 +77,8 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
         with closing(self._train_in_turn(model, texts, watch, should_stop)) as changes:
             for number, change in changes:
                 snapshots = change.get("snapshots", ())
-                vectors[number] |= {taken.step: taken.vectors for taken in snapshots}
-                bare = [replace(taken, vectors=None) for taken in snapshots]
+                vectors[number] |= {shot.step: shot.vectors for shot in snapshots}
+                bare = [replace(shot, vectors=None) for shot in snapshots]
                 yield number, change | {"snapshots": bare}
         check_stop(should_stop)
         for number, by_step in enumerate(vectors):

@@ -167,8 +167,8 @@ def name_clusters(
 
 def _are_typical(chances: Sequence[float], n_words: int) -> bool:
     """Whether the most telling of a cluster's words are more than chance finds in ``n_words``."""
-    told = sorted(min(1.0, n_words * probability) for probability in chances)[:TELLING]
-    return bool(told) and math.prod(told) <= BY_CHANCE
+    smallest = sorted(min(1.0, n_words * probability) for probability in chances)[:TELLING]
+    return bool(smallest) and math.prod(smallest) <= BY_CHANCE
 
 
 def _prefer_nouns(scores: Mapping[str, float], nouns: Nouns) -> dict[str, float]:

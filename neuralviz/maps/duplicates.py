@@ -166,10 +166,10 @@ def span_texts(
     starts = [start for start in _STARTS if start < min(n, ROWS)] + list(range(ROWS, n, ROWS))
     for start, end in zip(starts, [*starts[1:], n], strict=True):
         on_progress(1 - (1 - start / n) ** 2)
-        for left in range(start, n, COLUMNS):
+        for column in range(start, n, COLUMNS):
             check_stop(should_stop)
-            products = units[start:end] @ units[left : left + COLUMNS].T
-            parts.append(_select_pairs(products, start, left, tree))
+            products = units[start:end] @ units[column : column + COLUMNS].T
+            parts.append(_select_pairs(products, start, column, tree))
         if start < ROWS or sum(len(part[0]) for part in parts) > HELD:
             parts = [_span(n, parts)]
             tree = _Levels(n, parts[0])
@@ -200,11 +200,11 @@ class _Levels:
         return self.labels[levels, first] == self.labels[levels, second]
 
 
-def _select_pairs(products: np.ndarray, start: int, left: int, tree: _Levels | None) -> _Pairs:
+def _select_pairs(products: np.ndarray, start: int, column: int, tree: _Levels | None) -> _Pairs:
     """The pairs of a block that a spanning tree may need, each once."""
     floor = -np.inf if tree is None else tree.floor
-    places, others = np.nonzero(products > floor)
-    cosines, first, second = products[places, others], places + start, others + left
+    places, columns = np.nonzero(products > floor)
+    cosines, first, second = products[places, columns], places + start, columns + column
     is_needed = second > first
     if tree is not None:
         is_needed &= ~tree.connect(first, second, cosines)
@@ -409,9 +409,9 @@ def name_difference(text: str, other_text: str) -> str:
     """What differs between two texts, in words: ``blue → red``; empty if only white space does."""
     from difflib import SequenceMatcher
 
-    words, others = (_WORDS.findall(t[:LONGEST]) for t in (text, other_text))
+    words, other_words = (_WORDS.findall(t[:LONGEST]) for t in (text, other_text))
     parts = []
-    for kind, a, b, c, d in SequenceMatcher(None, words, others, autojunk=False).get_opcodes():
+    for kind, a, b, c, d in SequenceMatcher(None, words, other_words, autojunk=False).get_opcodes():
         if kind != "equal":
-            parts.append(f"{' '.join(words[a:b]) or '–'} → {' '.join(others[c:d]) or '–'}")
+            parts.append(f"{' '.join(words[a:b]) or '–'} → {' '.join(other_words[c:d]) or '–'}")
     return "; ".join(parts)

@@ -54,8 +54,8 @@ class HeldGroup:
 
     place: int  # of the method among the two, 0 or 1
     cluster: int
-    within: tuple[float, float]  # mean cosine of its pairs by its own method and by the other
-    overall: tuple[float, float]  # that of all pairs
+    within: tuple[float, ...]  # mean cosine of its pairs by its own method and by the other
+    overall: tuple[float, ...]  # that of all pairs
     traits: Traits
 
 
@@ -99,10 +99,10 @@ def find_held_groups(
             traits = find_traits(texts, masks[row], n_clusters)
             if traits:
                 cluster = int(np.concatenate(numbers)[row])
-                own, other = cosines[place], cosines[1 - place]
-                within_both = _mean_group(own, masks[row]), _mean_group(other, masks[row])
-                overall = _mean_pairs(own), _mean_pairs(other)
-                groups.append(HeldGroup(place, cluster, within_both, overall, traits))
+                products = cosines[place], cosines[1 - place]
+                means = tuple(_mean_group(values, masks[row]) for values in products)
+                overall = tuple(map(_mean_pairs, products))
+                groups.append(HeldGroup(place, cluster, means, overall, traits))
                 break
     return tuple(groups)
 

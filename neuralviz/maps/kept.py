@@ -52,7 +52,7 @@ class KeptMap:
     def cluster_names(self) -> tuple[str, ...]:
         """What clusters are called: their own names, else their first words."""
         by_words = cluster_names(self.cluster_words)
-        return tuple(own or name for own, name in zip(self._own_names, by_words, strict=True))
+        return tuple(a or b for a, b in zip(self._own_names, by_words, strict=True))
 
     @property
     def _own_names(self) -> tuple[str, ...]:

@@ -457,9 +457,9 @@ def find_embedder(store: CorpusStore, kept: KeptMap) -> KeptEmbedder:
     raise StoreError("The embeddings of this map were deleted. Embed the corpus again.")
 
 
-def sampled_rows(corpus: Corpus, most: int = SAMPLED) -> np.ndarray:
+def sampled_rows(corpus: Corpus, max_rows: int = SAMPLED) -> np.ndarray:
     """[row] fixed random sample of a corpus's rows, ascending."""
-    drawn = np.random.default_rng(SEED).choice(corpus.n_texts, min(most, corpus.n_texts), False)
+    drawn = np.random.default_rng(SEED).choice(corpus.n_texts, min(max_rows, corpus.n_texts), False)
     return np.sort(drawn)
 
 

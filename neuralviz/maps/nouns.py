@@ -16,7 +16,7 @@ _BEFORE_NOUNS = frozenset(
     """a an the my our your his its their this these those no any each every some of for
     with from by in on at about into between""".split()
 )
-_BEFORE_OTHERS = frozenset(
+_BEFORE_OTHER_KINDS = frozenset(
     """i you he she it we they who to will would can could cannot should must may might do
     does did not never is are was were am be been being very too so more most has have had
     gets get""".split()
@@ -31,7 +31,7 @@ _IRREGULAR = """ate became been began begun bought brought came did does done fe
     gave given goes gone got gotten had has held kept knew known led left lost made meant
     met paid ran said sat saw seen sent shown shut stood taken taught thought threw told
     took went were woke won wore wrote written""".split()
-_OTHERS = """abroad again ago ah already away back bad best better big billion black blue
+_OTHER_WORDS = """abroad again ago ah already away back bad best better big billion black blue
     cold dear early easy empty false fast free full good great green half hard hello hey
     hi high hot hundred large late left long lot lots low main many million mr mrs much
     new next now oh ok okay old only open past please real red right same second short sir
@@ -43,14 +43,14 @@ _COMMON = frozenset(
         *(verb + ending for verb in _VERBS for ending in _VERB_ENDINGS),
         *(verb[:-1] + "ing" for verb in _VERBS if verb.endswith("e")),
         *_IRREGULAR,
-        *_OTHERS,
+        *_OTHER_WORDS,
     ]
 )
-_OF_OTHERS = re.compile(
+_OF_OTHER_KINDS = re.compile(
     r".{2,}(?:ing|ed|ly|ous|ful|able|ible|ive|ish|less|est|i[sz]e|ical|[in]al|ial|ary|ese)"
 )
 _OF_NOUNS = re.compile(r".{2,}(?:[tsc]ions?|ments?|ness|it(?:y|ies)|[ae]nces?|ships?|isms?|ings)")
-_NOUN, _OTHER, _UNKNOWN = (2.0, 0.25), (0.25, 2.0), (1.5, 0.5)
+_NOUN, _OTHER_KIND, _UNKNOWN = (2.0, 0.25), (0.25, 2.0), (1.5, 0.5)
 
 
 class Nouns:
@@ -64,7 +64,7 @@ class Nouns:
         for before, word in pairwise(words):
             if before in _BEFORE_NOUNS:
                 self._for[word] += 1
-            elif before in _BEFORE_OTHERS:
+            elif before in _BEFORE_OTHER_KINDS:
                 self._against[word] += 1
 
     def share(self, word: str) -> float:
@@ -76,6 +76,6 @@ class Nouns:
 
 def _guess(word: str) -> tuple[float, float]:
     """Occurrences for and against a noun that are added to those counted."""
-    if word in _COMMON or _OF_OTHERS.fullmatch(word):
-        return _OTHER
+    if word in _COMMON or _OF_OTHER_KINDS.fullmatch(word):
+        return _OTHER_KIND
     return _NOUN if _OF_NOUNS.fullmatch(word) else _UNKNOWN

@@ -62,6 +62,7 @@ class OpenCorpus:
     corpus: Corpus
     parts: Lazy = field(default_factory=Lazy, repr=False)
     columns: Lazy = field(default_factory=lambda: Lazy(HELD), repr=False)
+    groups: Lazy = field(default_factory=lambda: Lazy(HELD), repr=False)  # of near-duplicates
 
     @property
     def n_texts(self) -> int:
@@ -546,7 +547,7 @@ def _has_categories(column: Column, values: np.ndarray) -> bool:
         values = values[np.isfinite(values)]
     different = set(values) - {""}
     if column.kind != "text":
-        few = len(different) <= min(FEW_NUMBERS, len(values) // TEXTS_A_NUMBER)
-        if not few or (column.kind == "number" and not are_whole(values)):
+        is_short = len(different) <= min(FEW_NUMBERS, len(values) // TEXTS_A_NUMBER)
+        if not is_short or (column.kind == "number" and not are_whole(values)):
             return False
     return 1 < len(different) <= min(MOST_CATEGORIES, max(2, len(values) // TEXTS_A_LABEL))

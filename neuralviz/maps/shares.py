@@ -35,21 +35,21 @@ def paired_share_interval(first: np.ndarray, second: np.ndarray) -> tuple[float,
     first, second = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     if first.shape != second.shape or not len(first):
         raise NeuralvizError("The two methods must be compared on the same texts.")
-    both, by_first = float(first @ second), float(first @ (1 - second))
+    by_both, by_first = float(first @ second), float(first @ (1 - second))
     by_second, by_none = float(second @ (1 - first)), float((1 - first) @ (1 - second))
     bounds = (
-        _bound_difference(both, by_first, by_second, by_none),
-        _bound_difference(both, by_second, by_first, by_none),
+        _bound_difference(by_both, by_first, by_second, by_none),
+        _bound_difference(by_both, by_second, by_first, by_none),
     )
     return -bounds[1], bounds[0]
 
 
-def _bound_difference(both: float, by_first: float, by_second: float, by_none: float) -> float:
-    n = both + by_first + by_second + by_none
-    first, second = both + by_first, both + by_second
+def _bound_difference(by_both: float, by_first: float, by_second: float, by_none: float) -> float:
+    n = by_both + by_first + by_second + by_none
+    first, second = by_both + by_first, by_both + by_second
     over_first = wilson_interval(first, n)[1] - first / n
     under_second = second / n - wilson_interval(second, n)[0]
-    product = float(both * by_none - by_first * by_second)
+    product = float(by_both * by_none - by_first * by_second)
     if product > 0:
         product = max(product - n / 2, 0.0)
     margins = first * (n - first) * second * (n - second)
@@ -66,8 +66,8 @@ def _bound_difference(both: float, by_first: float, by_second: float, by_none: f
 
 def compute_chance(n_common: int, n_drawn: int, n_marked: int, n: int) -> float:
     """The probability that ``n_drawn`` of ``n`` texts hold ``n_common`` marked ones or more."""
-    most = min(n_drawn, n_marked, n_common + _TERMS)  # far above the mean, terms fall fast
-    counts = np.arange(n_common, most + 1)
+    highest = min(n_drawn, n_marked, n_common + _TERMS)  # far above the mean, terms fall fast
+    counts = np.arange(n_common, highest + 1)
     log_chances = (
         _log_choose(n_marked, counts)
         + _log_choose(n - n_marked, n_drawn - counts)

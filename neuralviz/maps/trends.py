@@ -34,15 +34,15 @@ def find_trend(
     usable = np.flatnonzero(has_number[rows] & has_number[near.indices].any(axis=1))
     if len(usable) > MOST_TESTED:
         usable = np.random.default_rng(0).choice(usable, MOST_TESTED, replace=False)
-    own, others = rows[usable], near.indices[usable]
-    compared = np.unique(np.concatenate([own, others.ravel()]))
+    texts, neighbours = rows[usable], near.indices[usable]
+    compared = np.unique(np.concatenate([texts, neighbours.ravel()]))
     compared = compared[has_number[compared]]
     values = numbers[compared].astype(np.float64)
-    if len(own) < FEWEST_NUMBERS or np.ptp(values[np.searchsorted(compared, own)]) == 0:
+    if len(texts) < FEWEST_NUMBERS or np.ptp(values[np.searchsorted(compared, texts)]) == 0:
         return None
     place = np.full(len(numbers), len(compared))  # behind the last, for those without a number
     place[compared] = np.arange(len(compared))
-    own_places, other_places = place[own], place[others]
+    own_places, other_places = place[texts], place[neighbours]
     n_others = (other_places < len(compared)).sum(axis=1)
 
     def correlate(values: np.ndarray) -> float:
@@ -50,7 +50,7 @@ def find_trend(
         return correlate_ranks(values[own_places], means)
 
     observed = correlate(values)
-    return Trend(observed, len(own), _is_decided(observed, correlate, values))
+    return Trend(observed, len(texts), _is_decided(observed, correlate, values))
 
 
 def _is_decided(

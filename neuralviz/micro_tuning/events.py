@@ -149,8 +149,8 @@ class FilledBlank:
     @cached_property
     def candidates(self) -> tuple[Candidate, ...]:
         """The tokens of both, likeliest with the deltas first."""
-        both = dict.fromkeys((*self.after, *self.before))
-        return tuple(sorted(both, key=lambda candidate: -candidate.after))
+        candidates = dict.fromkeys((*self.after, *self.before))
+        return tuple(sorted(candidates, key=lambda candidate: -candidate.after))
 
 
 # of a text that the model hardly reads: words in pieces, their share of the words, both at least,

@@ -130,8 +130,8 @@ def _interval_dot(name: str, value: float, interval: Interval, colour: str, form
 
 
 def _error_bar(value: Any, low: Any, high: Any, **look: Any) -> dict[str, Any]:
-    above, below = np.subtract(high, value).tolist(), np.subtract(value, low).tolist()
-    return {"type": "data", "symmetric": False, "array": above, "arrayminus": below, **look}
+    upper, lower = np.subtract(high, value).tolist(), np.subtract(value, low).tolist()
+    return {"type": "data", "symmetric": False, "array": upper, "arrayminus": lower, **look}
 
 
 def _published_traces(diamonds: Sequence[tuple[Any, Any, str]], *, value: str) -> list[Trace]:
@@ -241,8 +241,8 @@ def line_figure(chart: Chart, setting: str, settings: Sequence[float]) -> go.Fig
     """A measure over one setting with 95% intervals and baselines; NaN is skipped."""
     order = [index for index in np.argsort(settings) if np.isfinite(chart.values[index])]
     x, y = [settings[index] for index in order], [chart.values[index] for index in order]
-    known = [interval for index in order if (interval := chart.intervals[index]) is not None]
-    traces = _band(x, known) if known and len(known) == len(order) else []
+    intervals = [interval for index in order if (interval := chart.intervals[index]) is not None]
+    traces = _band(x, intervals) if intervals and len(intervals) == len(order) else []
     hover = f"{escape(setting)} %{{x}}: %{{y:{chart.form}}}"
     traces.append(line(x, y, BLUE, hover, width=2.5, name=chart.axis, showlegend=False))
     traces[-1]["marker"]["color"] = BLUE
@@ -394,8 +394,8 @@ def _find_baselines(yardstick: Yardstick, measured: Measured) -> dict[str, float
     accuracy = measured.accuracies.get(yardstick.measure)
     if accuracy is None:
         return {}
-    known = {"majority baseline": accuracy.baseline, "TF-IDF baseline": accuracy.tfidf}
-    return {name: value for name, value in known.items() if value is not None}
+    baselines = {"majority baseline": accuracy.baseline, "TF-IDF baseline": accuracy.tfidf}
+    return {name: value for name, value in baselines.items() if value is not None}
 
 
 def _read_published(results: Results, data: int, row: int, name: str) -> Published:

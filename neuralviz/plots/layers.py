@@ -74,13 +74,13 @@ def cosine_map_figure(cosines: np.ndarray, subject: str) -> go.Figure:
     The diagonal is grey, and the colours are scaled by the rest.
     """
     layers = np.arange(len(cosines))
-    others = np.where(np.eye(len(cosines), dtype=bool), np.nan, cosines)
+    values = np.where(np.eye(len(cosines), dtype=bool), np.nan, cosines)
     hover = "layers %{y} and %{x}<br>cosine %{z:.3f}"
-    look = {**CIVIDIS, **cell_values(others), **bar_title("cosine")}
+    look = {**CIVIDIS, **cell_values(values), **bar_title("cosine")}
     axis = number_axis("layer", layers, constrain="domain", **BARE)
-    limits = _limits(others) if len(cosines) > 1 else (0.0, 1.0)
+    limits = _limits(values) if len(cosines) > 1 else (0.0, 1.0)
     return draw(
-        [cells(others, layers, layers, hover, limits, **look)],
+        [cells(values, layers, layers, hover, limits, **look)],
         f"Cosine between layers: {escape(subject)}",
         axis,
         {**axis, **TOP_DOWN, "scaleanchor": "x"},

@@ -245,12 +245,12 @@ def shares_width(words: Sequence[str]) -> int:
 
 
 def blank_figure(
-    blank: FilledBlank, title: str, *, with_after: bool = True, most: int | None = None
+    blank: FilledBlank, title: str, *, with_after: bool = True, limit: int | None = None
 ) -> go.Figure:
-    """Probabilities of the likeliest tokens before and after micro-tuning, ``most`` of them."""
+    """Probabilities of the likeliest tokens before and after micro-tuning, ``limit`` of them."""
     entries = blank.candidates if with_after else blank.before
-    if most is not None:
-        likely = sorted(entries, key=lambda entry: -max(entry.before, entry.after))[:most]
+    if limit is not None:
+        likely = sorted(entries, key=lambda entry: -max(entry.before, entry.after))[:limit]
         entries = tuple(entry for entry in entries if entry in likely)
     names = [f"“{escape(shorten(entry.token, 18))}”" for entry in entries]
     sides = {"before": [entry.before for entry in entries]}
@@ -333,12 +333,14 @@ def blueprint_grid(
             zip(by_row, shift_of_row, strict=True), 0 if by_hand else 1
         )
     ]
+    with_heads = np.insert(masked[:, drawn], starts, np.nan, axis=0)
     grid = cells(
-        np.insert(masked[:, drawn], starts, np.nan, axis=0),
+        with_heads,
         x,
         edges,
-        "%{text}<br>position %{x}",
+        "%{text}<br>token %{customdata}: “%{x}”",  # as above the column
         (0, 1),
+        customdata=np.broadcast_to(x, with_heads.shape),
         text=np.repeat(np.insert(np.array(hover, object), starts, "")[:, None], len(x), axis=1),
         hoverongaps=False,
         autocolorscale=False,
@@ -411,15 +413,15 @@ def learning_figure(losses: np.ndarray) -> go.Figure:
     )
 
 
-def strip_figure(vector: np.ndarray, title: str) -> go.Figure:
-    """A [dim] vector as a strip of colours, one value after the other."""
+def strip_figure(vector: np.ndarray) -> go.Figure:
+    """A text's [dim] neural embedding as a strip of colours, one value after the other."""
     limits = symmetric_range(vector)
     places = np.arange(len(vector))
     strip = cells(vector[None], places, [0], "value %{x}: %{z:.4f}", limits)
     return _draw(
         [strip | {"showscale": False}],
-        title,
-        {"title": f"{len(vector):,} values", "showgrid": False},
+        "The text's neural embedding",
+        {"title": f"{len(vector):,} values: orange above 0, purple below", "showgrid": False},
         {"visible": False, "fixedrange": True},
         bottom=50,
         height=170,

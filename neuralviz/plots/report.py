@@ -244,8 +244,8 @@ def _cell_html(value: Any, look: str = "") -> str:
         return "<td class=text></td>"
     if isinstance(value, Real) and not isinstance(value, bool):
         number = float(value)
-        shown = look % number if look else written(number, ".5g")
-        return f"<td class=text data-value='{number!r}'>{escape(shown)}</td>"
+        cell = look % number if look else written(number, ".5g")
+        return f"<td class=text data-value='{number!r}'>{escape(cell)}</td>"
     long = " long" * (len(str(value)) > LONG_CELL)
     return f"<td class='text{long}'>{escape(str(value))}</td>"
 
@@ -292,10 +292,10 @@ def plain_text(label: str) -> str:
 
 def sentence_html(sentence: str) -> str:
     """A headline in markdown: its first paragraph in large type, the others as notes."""
-    first, *others = filter(None, sentence.split("\n\n"))
+    first, *notes = filter(None, sentence.split("\n\n"))
     return "".join(
         f"<p class='{look}'>{_inline_html(paragraph)}</p>"
-        for look, paragraph in [("headline", first), *(("note", other) for other in others)]
+        for look, paragraph in [("headline", first), *(("note", note) for note in notes)]
     )
 
 

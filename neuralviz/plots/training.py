@@ -145,7 +145,7 @@ def accuracy_map_figure(lesson: Lesson, drawn_lessons: Sequence[Lesson]) -> go.F
         title = f"{lesson.settings.pairs.capitalize()}: accuracy at every layer"
     accuracies = [drawn.accuracy for drawn in drawn_lessons if len(drawn.accuracy)]
     n_layers = lesson.accuracy.shape[1]
-    moments = [f"{taken.step:,}" if taken.step else "before" for taken in lesson.snapshots]
+    moments = [f"{shot.step:,}" if shot.step else "before" for shot in lesson.snapshots]
     is_narrow = len(moments) <= FEW_COLUMNS
     look: Trace = {"colorbar": {"tickformat": ".0%"}, "showscale": not is_narrow}
     look["texttemplate"] = "%{z:.0%}" if is_narrow else None

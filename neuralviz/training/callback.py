@@ -107,7 +107,7 @@ class SnapshotCallback(TrainerCallback):
             raise NeuralvizError(
                 f"{self.folder} holds the snapshots of another training. Choose another folder."
             )
-        snapshots = tuple(taken for taken in recorded.lesson.snapshots if taken.step <= step)
+        snapshots = tuple(shot for shot in recorded.lesson.snapshots if shot.step <= step)
         return replace(lesson, curves=recorded.lesson.curves[:step], snapshots=snapshots)
 
     def _change(self, **values: Any) -> None:

@@ -220,7 +220,7 @@ class Lesson:
     @property
     def accuracy(self) -> np.ndarray:
         """[snapshot, layer] 0 … 1; empty without labels or before the first snapshot."""
-        measured = [taken.accuracy for taken in self.snapshots if taken.accuracy is not None]
+        measured = [shot.accuracy for shot in self.snapshots if shot.accuracy is not None]
         if not measured or self.snapshots[0].step:
             return np.zeros((0, 0))
         return np.stack(measured)

@@ -814,7 +814,7 @@ class _Shown:
         for name, figure in plots.common_figures(results, 0):
             frame = pd.DataFrame(compared.overlaps[name].share, columns=labels)
             frame.insert(0, "method", labels)
-            with allow_swiping(f"evaluation-overlap-{name}-wide", 320 + 60 * len(labels)):
+            with allow_swiping(f"evaluation-overlap-{name}-wide", 140 + 65 * len(labels)):
                 self.draw(figure, f"{name}-shared-errors", frame)
 
     def _draw_confusions(self, _write_headline: Write) -> None:

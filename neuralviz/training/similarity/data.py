@@ -135,11 +135,11 @@ def _deal(
     numbers, sizes = np.unique(groups, return_counts=True)
     means = np.bincount(groups, scores)[numbers] / sizes
     order = np.lexsort((rng.random(len(numbers)), means, -sizes))
-    wanted = np.array(shares) / sum(shares) * len(groups)
-    remaining = wanted.copy()
+    sizes_of_parts = np.array(shares) / sum(shares) * len(groups)
+    remaining = sizes_of_parts.copy()
     part_of = np.empty(numbers.max() + 1, dtype=np.int64)
     for index in order:
-        lacking = remaining / wanted
+        lacking = remaining / sizes_of_parts
         part = rng.choice(np.flatnonzero(lacking > lacking.max() - TIE))
         part_of[numbers[index]] = part
         remaining[part] -= sizes[index]
