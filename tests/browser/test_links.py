@@ -149,8 +149,6 @@ def tune_and_ask(page: Page) -> None:
     page.keyboard.press("Enter")
     zoom(page)
     page.locator(".js-plotly-plot .legendtoggle").nth(1).click()  # hides a line
-    page.get_by_text("More figures").click()
-    choose(page, "Layer", "dense.bias")
 
 
 def type_two_texts(page: Page) -> None:
