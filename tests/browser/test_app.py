@@ -123,7 +123,7 @@ def test_the_stage_shows_one_slide_and_the_arrow_keys_lead_through_the_steps(
         """() => {
             const [bars, strip] = [...document.querySelectorAll('[data-stage-height]')]
                 .map((figure) => Number(figure.dataset.stageHeight))
-            return bars > 2 * strip && strip >= 160
+            return bars > 1.5 * strip && strip >= 160
         }"""
     )
     page.goto(f"{address}/frozen_features?frozen-more=All+numbers&stage")
