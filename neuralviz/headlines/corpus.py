@@ -163,10 +163,12 @@ def _is_no_chance(n: int, near: Sequence[str], label: str, sizes: Mapping[str, i
     return by_chance * len(sizes) <= LEVEL
 
 
-def describe_duplicates(n_similar: int, n_texts: int) -> str:
+def describe_duplicates(n_similar: int, n_texts: int, method: str = "") -> str:
     """How many texts have a near-duplicate, without a full stop; empty where none has."""
-    verb = "has" if n_similar == 1 else "have"
-    return f"**{n_similar:,} of {many(n_texts, 'text')}** {verb} a near-duplicate" * bool(n_similar)
+    if not n_similar:
+        return ""
+    start, verb = f"By {method}, " if method else "", "has" if n_similar == 1 else "have"
+    return f"{start}**{n_similar:,} of {many(n_texts, 'text')}** {verb} a near-duplicate"
 
 
 def describe_groups(

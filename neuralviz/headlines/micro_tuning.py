@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.headlines import Entry, begin, most_and_least, write_times
-from neuralviz.micro_tuning.blanks import describe_blanks
+from neuralviz.micro_tuning.blanks import describe_blanks, read_hidden_word
 from neuralviz.models import BUNDLED
 from neuralviz.words import joined, many, name_texts, number, percent
 
@@ -106,7 +106,8 @@ def describe_warnings(record: RunRecord) -> list[str]:
 def warn_of_unread(texts: str, model_id: str) -> str:
     """A warning of ``texts``, such as “text 3”, in which the model knows few words."""
     subject = "The bundled model reads English and" if model_id == BUNDLED else "The model"
-    return f"{subject} hardly reads {texts}: choose a model of its language."
+    whose = "their" if texts.startswith("texts ") else "its"
+    return f"{subject} hardly reads {texts}: choose a model of {whose} language."
 
 
 def describe_words(record: RunRecord, text: int) -> str:
@@ -250,10 +251,18 @@ def describe_story(walk: Walkthrough) -> list[str]:
     """Four sentences: a blank, the training, the blank again, two texts compared."""
     guess, losses = walk.blank.before[0], walk.losses
     first, last = (number(loss, ".2f") for loss in losses[[0, -1]])
+    hidden = read_hidden_word(walk.text.text, walk.sentence)
+    answer, share = "the model's best guess for the blank is", percent(guess.before)
+    if hidden == guess.token:
+        guessing = f"The model guesses the hidden word, “{hidden}” ({share})."
+    elif hidden:
+        guessing = f"The hidden word is “{hidden}”; {answer} “{guess.token}” ({share})."
+    else:
+        guessing = f"{begin(answer)} “{guess.token}” ({share})."
     return [
-        f"The model's best guess for the blank is “{guess.token}” ({percent(guess.before)}).",
-        f"Then it trains on this text alone, for {many(walk.settings.epochs, 'epoch')}: its loss "
-        f"goes from {first} to {last} nats.",
+        guessing,
+        f"Then it trains on this text alone, {many(walk.settings.epochs, 'time')} over: its error, "
+        f"called loss, goes from {first} to {last}.",
         describe_blanks([walk.blank], "training"),
         _compare_products(walk),
     ]

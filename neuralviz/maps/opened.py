@@ -1,4 +1,4 @@
-"""Saved corpora and maps in memory, for any number of sessions; they never change."""
+"""Saved corpora and maps in memory, for any number of sessions."""
 
 from __future__ import annotations
 
@@ -62,6 +62,7 @@ class OpenCorpus:
     corpus: Corpus
     parts: Lazy = field(default_factory=Lazy, repr=False)
     columns: Lazy = field(default_factory=lambda: Lazy(HELD), repr=False)
+    groups: Lazy = field(default_factory=lambda: Lazy(HELD), repr=False)  # of near-duplicates
 
     @property
     def n_texts(self) -> int:
@@ -488,7 +489,7 @@ class TextFilter:
             f"{name} is {_write_end(low)} to {_write_end(high)}"
             for name, (low, high) in self.ranges.items()
         ]
-        return f"Showing {n_shown:,} of {many(n_texts, 'text')}: {', and '.join(reasons)}."
+        return f"{n_shown:,} of {many(n_texts, 'text')}: {', and '.join(reasons)}"
 
 
 def _write_end(end: float | date) -> str:

@@ -47,6 +47,13 @@ def sentence_with_blank(text: str, report: TextReport | None) -> str:
     return f"{before}{BLANK}{after}"
 
 
+def read_hidden_word(text: str, sentence: str) -> str:
+    """The word of a text that is a blank in a sentence of it; empty where that is none."""
+    before, _, after = map(re.escape, sentence.partition(BLANK))
+    match = re.search(rf"{before}(\w+){after}", text)
+    return match.group(1) if match else ""
+
+
 def _find_longest(text: str) -> tuple[int, int] | None:
     words = (match for match in re.finditer(r"\w+", text) if _HAS_LETTER.search(match.group()))
     longest = max(words, key=lambda match: len(match.group()), default=None)

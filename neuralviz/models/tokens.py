@@ -30,7 +30,7 @@ FEWEST_WORDS = 8  # of a text that is judged by its words in pieces
 MOSTLY_SPLIT = 0.4
 MOSTLY_UNREADABLE = 0.5
 # apostrophes, as in *don't* and *80's*, and the points of abbreviations such as *U.S.*
-_JOINT = re.compile(r"(?<=[^\W_])['’](?=[^\W\d_])|(?<=\b[^\W\d_])\.(?=[^\W\d_]\b)")
+_JOINT = re.compile(r"(?<=[^\W_])['’`´](?=[^\W\d_])|(?<=\b[^\W\d_])\.(?=[^\W\d_]\b)")
 _AT_LEAST = "It must contain at least one word."
 
 

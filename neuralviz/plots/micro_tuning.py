@@ -174,7 +174,11 @@ def neurons_figure(deltas: np.ndarray, layer: str) -> go.Figure:
     """[epoch, dim] deltas of a layer, NaN if unknown, the neurons sorted by the latest."""
     n_epochs, dim = deltas.shape
     known_epochs = np.flatnonzero(np.isfinite(deltas).all(axis=1))
-    order = np.argsort(deltas[known_epochs[-1] if len(known_epochs) else 0], kind="stable")
+    latest = deltas[known_epochs[-1] if len(known_epochs) else 0]
+    with np.errstate(over="ignore"):
+        order = np.argsort(
+            latest.astype(np.float16), kind="stable"
+        )  # as kept: links sort them alike
     n_rows = min(n_epochs, max(2, MAX_CELLS // dim))
     drawn = np.unique(np.linspace(0, n_epochs - 1, n_rows).round().astype(int))
     values = np.round(deltas[drawn][:, order], 5)
@@ -329,12 +333,14 @@ def blueprint_grid(
             zip(by_row, shift_of_row, strict=True), 0 if by_hand else 1
         )
     ]
+    with_heads = np.insert(masked[:, drawn], starts, np.nan, axis=0)
     grid = cells(
-        np.insert(masked[:, drawn], starts, np.nan, axis=0),
+        with_heads,
         x,
         edges,
-        "%{text}<br>position %{x}",
+        "%{text}<br>token %{customdata}: “%{x}”",  # as above the column
         (0, 1),
+        customdata=np.broadcast_to(x, with_heads.shape),
         text=np.repeat(np.insert(np.array(hover, object), starts, "")[:, None], len(x), axis=1),
         hoverongaps=False,
         autocolorscale=False,
@@ -407,15 +413,15 @@ def learning_figure(losses: np.ndarray) -> go.Figure:
     )
 
 
-def strip_figure(vector: np.ndarray, title: str) -> go.Figure:
-    """A [dim] vector as a strip of colours, one value after the other."""
+def strip_figure(vector: np.ndarray) -> go.Figure:
+    """A text's [dim] neural embedding as a strip of colours, one value after the other."""
     limits = symmetric_range(vector)
     places = np.arange(len(vector))
     strip = cells(vector[None], places, [0], "value %{x}: %{z:.4f}", limits)
     return _draw(
         [strip | {"showscale": False}],
-        title,
-        {"title": f"{len(vector):,} values", "showgrid": False},
+        "The text's neural embedding",
+        {"title": f"{len(vector):,} values: orange above 0, purple below", "showgrid": False},
         {"visible": False, "fixedrange": True},
         bottom=50,
         height=170,

@@ -217,7 +217,7 @@ def _show_last_guess(walk: Walkthrough) -> None:
     _show_sentence(walk)
     title = "What the model puts into the blank"
     _draw(walk, plots.blank_figure(walk.blank, title, limit=STORY_WORDS), "last-guess")
-    _draw(walk, plots.strip_figure(walk.tuning.embeddings[0], "Its neural embedding"), "strip")
+    _draw(walk, plots.strip_figure(walk.tuning.embeddings[0]), "strip")
 
 
 def _show_comparison(walk: Walkthrough) -> None:

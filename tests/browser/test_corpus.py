@@ -133,6 +133,7 @@ def test_a_lasso_selects_on_both_maps(
     page.locator(NEURAL).locator(".main-svg").first.wait_for(timeout=MINUTE)
     assert {how: found for how in looks(page) if (found := problems(page))} == {}
     look(page, max(LOOKS))
+    assert page.locator(MEAN).evaluate("f => f.clientWidth") >= 560
     for figure in (MEAN, NEURAL):
         page.locator(figure).locator(".main-svg").first.wait_for(timeout=MINUTE)
         assert sorted(traces(page, figure, "t.customdata")) == list(range(480))

@@ -257,6 +257,9 @@ def test_a_sentence_is_placed_and_a_link_brings_it_back_with_a_text_and_the_list
     assert again.session_state["corpus-sentence"] == SENTENCE
     assert again.session_state["corpus-row"] == 4
     assert again.segmented_control(key="corpus-list").value == "Text"
+    gone = open_page(corpus="0" * len(corpus), text="5", **{"map-a-reducer": "PCA"})
+    gone.selectbox(key="corpus").set_value(corpus).run()
+    assert "corpus-row" not in gone.session_state  # the text of a corpus that is gone is no other's
     search(again, "")  # what is done is not undone
     assert "corpus-sentence" not in again.session_state
 
@@ -310,6 +313,11 @@ def test_filters_are_in_the_address_and_reach_maps_and_lists(example: Corpus) ->
     address = {"map-b": "neural", f"only-0-{example.id}": "music"}
     page = open_page(corpus=example.id, **address)
     assert "Showing 48 of 480 texts: topic is music." in read_page(page)
+    entries = page.session_state["downloads"].list_entries(None).values()
+    settings = [entry.about.settings for entry in entries]
+    (of_map,) = {of["shown"]: of for of in settings if "shown" in of}.values()
+    assert of_map["shown"] == "48 of 480 texts: topic is music"
+    assert "drawn" not in of_map  # what a filter leaves out is no sample
     (table,) = (frame.value for frame in page.dataframe if "shared" in frame.value)
     assert set(table["topic"]) == {"music"}
     assert len(table) == 48
@@ -366,7 +374,8 @@ def test_duplicates_and_a_group_of_one_method_are_linked_judged_and_brought_back
     texts = [f"{word} of kind {kind}" for word, kind in zip(words, kinds, strict=True)]
     texts[:12] = [f"Please do *not* reply to this: {text}" for text in texts[:12]]
     texts[40], texts[50] = f"{texts[30]} too", f"{texts[30]} as well"
-    corpus = kept.add("mine", ReadTexts(tuple(texts)))
+    stars = {"stars": tuple(str(kind + 1) for kind in kinds)}
+    corpus = kept.add("mine", ReadTexts(tuple(texts), labels=stars))
     by_kind = np.eye(5)[kinds] + 0.2 * draw.normal(size=(60, 5))
     by_kind[[40, 50]] = by_kind[30] + 0.001 * draw.normal(size=(2, 5))
     by_phrase = np.hstack([by_kind, np.zeros((60, 1))])
@@ -381,13 +390,16 @@ def test_duplicates_and_a_group_of_one_method_are_linked_judged_and_brought_back
         finish_run(page, kind)
     assert page.segmented_control(key="corpus-list").value == "Near-duplicates"
     page.segmented_control(key="corpus-list").set_value("Clusters").run()
-    held = "file: phrase.npy holds 12 texts together far more tightly than"
+    assert "Neighbouring texts have similar values of **stars**" in read_page(page)
+    held = "By file: phrase.npy, 12 longer texts are closer than by file: kind.npy"
     assert held in read_page(page).replace("*", "")
-    assert "share the phrase “Please do not reply to this”" in read_page(page).replace("*", "")
+    assert "they share “Please do not reply to this”" in read_page(page).replace("*", "")
     page.button(key="corpus-held-1").click().run()
     chosen = page.session_state["corpus-selected"]
     assert chosen.rows().tolist() == list(range(12))
-    press(page, "**3 of 60 texts** have a near-duplicate")
+    link = page.button(key="corpus-duplicates")
+    assert link.label.endswith("kind.npy, **3 of 60 texts** have a near-duplicate")
+    link.click().run()
     assert "By file: kind.npy, 3 of 60 texts" in read_page(page).replace("*", "")
     pairs, groups, group = (table.value for table in page.dataframe)
     assert pairs["reaches it"].tolist()[:3] == ["yes", "yes", "no"]

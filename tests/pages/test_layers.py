@@ -130,10 +130,8 @@ def test_the_best_layer_of_the_example_by_each_coefficient(
     for title, name in layers.COEFFICIENTS.items():
         page.segmented_control(key="layers-coefficient").set_value(title).run()
         best = np.nanmax([getattr(row.correlation, name) for row in measured])
-        assert (
-            f"{title} correlation with people's scores is {best:.2f} on 20 pairs"
-            in read_markdown(page)
-        )
+        sentence = f"{title} correlation with people's scores is {best:.2f} on 20 pairs"
+        assert sentence in read_markdown(page)
 
 
 def test_a_link_brings_uploaded_pairs_back(bundled: object) -> None:

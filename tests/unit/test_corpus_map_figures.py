@@ -24,6 +24,7 @@ from neuralviz.plots.corpus_map import (
     colour_by_number,
     darken,
     date_ticks,
+    even_out,
     levels,
     map_figure,
 )
@@ -249,6 +250,12 @@ def test_a_map_opens_with_the_middle_of_its_points_in_all_of_the_frame() -> None
     assert tall.layout.yaxis.scaleratio == pytest.approx(1 / 1.5, abs=0.01)  # at most
     true = map_figure(CLOUD, np.arange(297), title="", home=HOME, axes=("first", "second"))
     assert true.layout.yaxis.scaleratio == 1  # its distances mean something
+    topics = [colour_by_category("topic", list(letters) * 99) for letters in ("abc", "abd")]
+    for second, margin in ((topics[0], None), (topics[1], 110)):
+        maps = [map_figure(CLOUD, np.arange(297), c, title=c.name) for c in (topics[0], second)]
+        even_out(maps)  # room for legends is left only where they differ
+        assert [figure.layout.margin.b for figure in maps] == [margin, margin]
+        assert maps[0].layout.meta["titles"] == ["topic", "topic"]
 
 
 def test_dates_are_written_as_such_beside_the_points_and_the_colours() -> None:

@@ -11,7 +11,7 @@ import torch
 
 from neuralviz.errors import SettingsError, TextError
 from neuralviz.micro_tuning import check_settings
-from neuralviz.micro_tuning.blanks import describe_blanks, sentence_with_blank
+from neuralviz.micro_tuning.blanks import describe_blanks, read_hidden_word, sentence_with_blank
 from neuralviz.micro_tuning.events import (
     RUN_FORMAT,
     Candidate,
@@ -176,6 +176,11 @@ def test_a_sentence_is_made_of_the_word_that_was_learnt_best(recorded) -> None:
     assert long.count("___") == 1
     assert 200 < len(long) < 250
     assert "word ___ word" in long
+    words = [*map(str, range(100)), "extraordinary", *map(str, range(100, 200))]
+    long = " ".join(words)
+    assert read_hidden_word(long, sentence_with_blank(long, None)) == "extraordinary"
+    for text, sentence, word in (("A cat.", "A ___.", "cat"), ("42 !", "42 ! ___", "")):
+        assert read_hidden_word(text, sentence) == word
 
 
 def blank(*candidates: tuple[str, float, float]) -> FilledBlank:

@@ -187,6 +187,7 @@ def corpora() -> Iterator[tuple[str, str]]:
         return corpus.describe_label(methods, "topic", right(*shares), 0.25, 10)
 
     yield "one map", labelled(["mean"], 0.8)
+    yield "one map at chance", labelled(["mean"], 0.3)
     yield "two maps", labelled(["mean", "cls"], 0.9, 0.6)
     yield "two maps not decided", labelled(["mean", "cls"], 0.52, 0.5)
     yield "three methods", labelled(["mean", "cls", "sep"], 0.9, 0.6, 0.3)
@@ -231,6 +232,7 @@ def corpora() -> Iterator[tuple[str, str]]:
     yield "one text found", corpus.describe_matches("“ice”", 1, 300, [("rain", 1, 14)])
     yield "no text found", corpus.describe_matches("“ice”", 0, 300, of)
     yield "near-duplicates", corpus.describe_duplicates(32, 300)
+    yield "one of two methods", corpus.describe_duplicates(1, 300, "mean")
     yield "no near-duplicates", corpus.describe_duplicates(0, 300)
     kept = ("mean", 0.93, 32, [3, 2, 2], 300, "longest")
     yield "groups of near-duplicates", corpus.describe_groups(*kept)
@@ -480,10 +482,14 @@ def steps() -> Iterator[tuple[str, str]]:
         deltas=[np.array([[[0.01, -0.104]]])],
         tuning=made(delta_norm=np.array([1.0, 2.0, 3.0, 4.0])[:, None, None]),
         losses=np.array([3.39, 1.24]), blank=made(before=[cat], after=[cat]),
+        sentence="A ___ sat.",
     )  # fmt: skip
     names = "text tokens inputs loss weights delta embedding product".split()
     yield from zip(names, describe_steps(walk), strict=True)
     yield from zip(("blank", "training", "after", "compared"), describe_story(walk), strict=True)
+    for name, sentence in (("another word", "A cat ___."), ("no word", "A cat sat. ___")):
+        walk.sentence = sentence
+        yield f"blank for {name}", describe_story(walk)[0]
     walk.products = (0.201, 0.203)
     yield "equal products", describe_steps(walk)[-1]
     walk.products = (0.2, 0.3)

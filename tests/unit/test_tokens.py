@@ -160,9 +160,9 @@ def test_the_bytes_of_a_character_are_one_word(family: str, small_model) -> None
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "modernbert"])
 def test_what_an_apostrophe_joins_is_one_word(family: str, small_model) -> None:
-    text = "I don't see the dogs' mother, ‘it’s’ 'rock' of the 80's in the U.S."
+    text = "I don't, can`t see the dogs' mother, ‘it’s’ 'rock' of the 80's in the U.S."
     tokens = read(small_model(family), text)
-    for word in ("don't", "it’s", "dogs", "rock", "80's", "U.S"):
+    for word in ("don't", "can`t", "it’s", "dogs", "rock", "80's", "U.S"):
         assert word in [word.strip() for word in tokens.word_texts]
     assert not {"t", "s"} & {word.strip() for word in tokens.word_texts}
 

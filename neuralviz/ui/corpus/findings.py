@@ -67,7 +67,8 @@ def show_findings(view: MapView, headline: str) -> None:
         for group in held:
             _link_held(view, group)
         if n_similar:
-            sentence = headlines.describe_duplicates(n_similar, view.corpus.n_texts)
+            method = name_methods(view.maps)[0] if len(view.methods) > 1 else ""
+            sentence = headlines.describe_duplicates(n_similar, view.corpus.n_texts, method)
             icon, key = ":material/content_copy:", "corpus-duplicates"
             st.button(sentence, type="tertiary", icon=icon, key=key, on_click=_open_duplicates)
 
@@ -196,8 +197,8 @@ def show_duplicates(view: MapView) -> None:
 def _choose_embedder(
     view: MapView, row: st.delta_generator.DeltaGenerator
 ) -> tuple[str, KeptEmbedder]:
-    embedders = _list_embedders(view.corpus)
     first = view.maps[0].embedder
+    embedders = _list_embedders(view.corpus, first)
     labels = [label for label, embedder in embedders.items() if embedder == first]
     chosen = row.selectbox(
         "Method",
@@ -211,8 +212,8 @@ def _choose_embedder(
     return label, embedders[label]
 
 
-def _list_embedders(corpus: OpenCorpus) -> Mapping[str, KeptEmbedder]:
-    """By label, the embedders of all texts of a corpus."""
+def _list_embedders(corpus: OpenCorpus, first: KeptEmbedder) -> Mapping[str, KeptEmbedder]:
+    """By label, the embedders of all texts of a corpus; of two with equal settings, the first."""
     store = corpus.store
     embedders = [embedder for embedder in store.vectors.embedders() if embedder.spec]
     n_maps = len(KeptMaps(store).list_maps(corpus.corpus))  # more where texts were embedded
@@ -221,7 +222,7 @@ def _list_embedders(corpus: OpenCorpus) -> Mapping[str, KeptEmbedder]:
         keys = store.keys(corpus.corpus)
         return tuple(e for e in embedders if store.vectors.has_vectors(e, keys).all())
 
-    complete = corpus.columns.get(("embedders", len(embedders), n_maps), find_complete)
+    complete = *corpus.columns.get(("embedders", len(embedders), n_maps), find_complete), first
     specs = [EmbedderSpec.from_json(embedder.spec) for embedder in complete]
     labels = labels_by_spec(specs)
     return {labels[spec]: embedder for spec, embedder in zip(specs, complete, strict=True)}
@@ -314,22 +315,19 @@ def _group(
     corpus: OpenCorpus, embedder: KeptEmbedder, pairs: SimilarPairs, threshold: float, rule: str
 ) -> KeptTexts | None:
     """The texts that are kept; None where choosing them takes long."""
-    chosen, end = read_chosen(corpus), time.monotonic() + PATIENCE
-    group = partial(
-        group_duplicates,
-        corpus.store,
-        corpus.corpus,
-        embedder,
-        pairs,
-        threshold,
-        rule,
-        chosen,
-        should_stop=lambda: time.monotonic() > end,
-    )
-    try:
-        return corpus.columns.get(("groups", embedder.id, threshold, rule, chosen), group)
-    except Stopped:
-        return None
+    chosen, store, saved = read_chosen(corpus), corpus.store, corpus.corpus
+
+    def group() -> KeptTexts | None:
+        end = time.monotonic() + PATIENCE
+        stopping = {"should_stop": lambda: time.monotonic() > end}
+        try:
+            return group_duplicates(
+                store, saved, embedder, pairs, threshold, rule, chosen, **stopping
+            )
+        except Stopped:
+            return None
+
+    return corpus.groups.get((embedder.id, threshold, rule, chosen), group)
 
 
 def _list_pairs(corpus: OpenCorpus, pairs: SimilarPairs, threshold: float) -> None:

@@ -67,8 +67,10 @@ from neuralviz.ui.corpus.findings import (
 )
 from neuralviz.ui.corpus.opened import open_maps
 from neuralviz.ui.corpus.search import (
+    CORPUS,
     MapView,
     forget_selection,
+    note_linked_corpus,
     place_sentence,
     read_chosen_text,
     read_selection,
@@ -124,6 +126,7 @@ def show() -> None:
         add_example_once(CorpusStore())
         ranks = {name: rank for rank, name in enumerate(_EXAMPLES)}
         corpora = sorted(corpus_store().corpora(), key=lambda saved: ranks.get(saved.name, -1))
+        note_linked_corpus()
         corpus = choose_corpus(corpora)
         if corpus is not None:
             _show_corpus(corpus)
@@ -177,13 +180,13 @@ def _show_corpus(corpus: Corpus) -> None:
 def _explore(maps: Sequence[OpenMap], colours: Sequence[str]) -> None:
     try:
         view = MapView(maps, colours)
-        read_chosen_text(view.corpus.n_texts)
+        read_chosen_text(view.corpus)
         with slide("maps"):
             headline_area, map_area = st.container(), st.container()
         with show_on_stage("search"):
             linked = read_selection()
             view = show_search(view)
-            remember_selection(view.corpus.n_texts, linked)
+            remember_selection(view.corpus, linked)
         with map_area:
             view = replace(view, placed=place_sentence(maps))
         with headline_area:
@@ -415,7 +418,6 @@ def _get_task(run: Run[MapsState]) -> MakeMaps:
 
 RUNS = SessionRuns("corpus-maps")
 PLACES = (("a", "Map", "mean"), ("b", "Compare with", "neural"))  # keys, labels, first methods
-CORPUS = "corpus"  # session state and address: the id of the chosen corpus
 ADDED = "corpus-added"  # session state: the id of a corpus that was just added
 _TIMES_ADDED = "corpus-times-added"  # in widgets' keys, so that the dialog opens empty
 _NEXT = "corpus-next"  # the corpus to choose in the next run of the page

@@ -29,6 +29,7 @@ from neuralviz.words import joined, many, search_terms
 
 R = TypeVar("R")
 
+CORPUS = "corpus"  # session state and address: the id of the chosen corpus
 # keys of the session state
 ROW, HOVERED = "corpus-row", "corpus-hovered"  # the clicked text; the one under the pointer
 SELECTED, SELECTED_BY = "corpus-selected", "corpus-selected-by"
@@ -38,6 +39,7 @@ LIST = "corpus-list"  # the list below the maps
 
 TEXT = "text"  # in the address: the number of the chosen text, from 1
 _KEPT = "corpus-selected-kept"  # session state: the last selection, and the id it is kept under
+_LINKED = "corpus-linked"  # session state: the corpus of the address that was opened last
 _CONTAINING = "containing"  # begins the reason of a selection by words
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 CHOSEN_TEXT, SELECTION, NEAREST = "Text", "Selection", "Neighbours of your sentence"
@@ -58,6 +60,7 @@ class MapView:
     colours: Sequence[str]  # of each map; see `list_colours`
     has_names: bool = True  # of the clusters, on the maps
     within: np.ndarray | None = None  # [text] whether the filter shows it; None without a filter
+    shown: str = ""  # what the filter shows, in words
     # where the searched sentence lands, by map id
     placed: Mapping[str, PlacedSentence] = field(default_factory=dict)
 
@@ -73,6 +76,11 @@ class MapView:
     def columns(self) -> Iterator[tuple[DeltaGenerator, OpenMap]]:
         """The maps side by side, each with its column of the page."""
         return zip(st.columns(len(self.maps), gap="xsmall"), self.maps, strict=True)
+
+    @property
+    def n_shown(self) -> int:
+        """The number of texts that the filter shows."""
+        return self.corpus.n_texts if self.within is None else int(self.within.sum())
 
     def filter_rows(self, rows: np.ndarray) -> np.ndarray:
         """The rows that the filter shows, in their order."""
@@ -144,14 +152,26 @@ def read_selection() -> str | None:
     return linked
 
 
-def remember_selection(n_texts: int, linked: str | None) -> None:
-    """Bring back the selection of an address that was just opened, and keep the shown one."""
+def note_linked_corpus() -> None:
+    """Note the corpus of an address that was just opened: its texts are those of no other one."""
+    linked = read_new(CORPUS, _LINKED)
     if linked is not None:
+        st.session_state[_LINKED] = linked
+
+
+def _is_linked(corpus: OpenCorpus) -> bool:
+    return st.session_state.get(_LINKED, "") in ("", corpus.corpus.id)
+
+
+def remember_selection(corpus: OpenCorpus, linked: str | None) -> None:
+    """Bring back the selection of an address that was just opened, and keep the shown one."""
+    if linked is not None and _is_linked(corpus):
         view = load_view(linked) if linked else NO_VIEW
         if view is None:
             mark_lost(SELECTED)
         elif view.choices:
-            select(Selection.unpack(dict(view.choices)["rows"], n_texts), view.texts[0], show=False)
+            rows = Selection.unpack(dict(view.choices)["rows"], corpus.n_texts)
+            select(rows, view.texts[0], show=False)
     if is_lost(SELECTED):
         st.warning("The selection of this link is not saved here any more.")
     chosen, reason = st.session_state.get(SELECTED), st.session_state.get(SELECTED_BY, "")
@@ -171,12 +191,13 @@ def clear_selection() -> None:
     st.session_state[SEARCH] = ""
 
 
-def read_chosen_text(n_texts: int) -> None:
+def read_chosen_text(corpus: OpenCorpus) -> None:
     """Choose the text of an address that was just opened."""
     linked = read_new(TEXT)
     if linked is not None:
         st.session_state.pop(ROW, None)
-        if _NUMBER.fullmatch(linked) and int(linked) <= n_texts:
+        is_number = _is_linked(corpus) and _NUMBER.fullmatch(linked)
+        if is_number and int(linked) <= corpus.n_texts:
             choose_row(int(linked) - 1, show=False)
 
 
@@ -218,8 +239,9 @@ def show_search(view: MapView) -> MapView:
     if text_filter:
         corpus, n = view.corpus, view.corpus.n_texts
         within = text_filter.within(corpus.codes, corpus.numbers, n)
-        view = replace(view, within=within)
-        st.markdown(plain(text_filter.describe(int(within.sum()), n)))
+        shown = text_filter.describe(int(within.sum()), n)
+        view = replace(view, within=within, shown=shown)
+        st.markdown(plain(f"Showing {shown}."))
     return view
 
 
