@@ -94,10 +94,10 @@ def zoom(page: Page) -> None:
 
 
 def sort_first_table(page: Page) -> None:
-    table = page.locator("[data-testid=stMain] [data-testid=stDataFrame] canvas").first
-    table.scroll_into_view_if_needed()
+    table = page.locator("[data-testid=stMain] [data-testid=stDataFrame]").first
+    table.evaluate("node => node.scrollIntoView({block: 'center'})")
     settled(page)
-    table.click(position={"x": 90, "y": 17})  # a head
+    table.click(position={"x": 60, "y": 17})  # a head
     expect(page).to_have_url(re.compile("sort-"))
     settled(page)
 

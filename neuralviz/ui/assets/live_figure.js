@@ -87,8 +87,10 @@ function putOnStage(node, layout) {
 
 function dataFor(node) {
   const [n, ...hidden] = node.hiddenTraces
-  const data = node.figure.data.map((trace, place, { length }) =>
-    n === length && hidden.includes(place) ? { ...trace, visible: "legendonly" } : trace)
+  const data = node.figure.data.map((trace, place, { length }) => { // copies, which plotly changes
+    const isHidden = n === length && hidden.includes(place)
+    return { ...trace, ...(isHidden ? { visible: "legendonly" } : {}) }
+  })
   if (!node.stageHeight) return data
   return data.map((trace) => {
     const { textfont, insidetextfont, outsidetextfont, colorbar } = trace
