@@ -58,7 +58,7 @@ class KeptMap:
     def _own_names(self) -> tuple[str, ...]:
         return self.own_names or ("",) * len(self.cluster_words)
 
-    def named(self, cluster: int, name: str) -> KeptMap:
+    def rename_cluster(self, cluster: int, name: str) -> KeptMap:
         names = list(self._own_names)
         names[cluster] = printable_line(name)[:LONGEST_NAME].strip()
         return replace(self, own_names=tuple(names))
@@ -181,7 +181,7 @@ class KeptMaps:
         """Name a cluster; without a name its words do. Raises StoreError if the map is gone."""
 
         def write() -> KeptMap:
-            renamed = self.by_id(corpus, kept.id).named(cluster, name)
+            renamed = self.by_id(corpus, kept.id).rename_cluster(cluster, name)
             values = {"about": _entry(renamed)["about"]}
             self._database.registry("maps").update(where=f"id = '{kept.id}'", values=values)
             return renamed

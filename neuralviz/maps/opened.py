@@ -1,4 +1,4 @@
-"""Saved corpora and maps in memory, for any number of sessions; they never change."""
+"""Saved corpora and maps in memory, for any number of sessions."""
 
 from __future__ import annotations
 
@@ -489,7 +489,7 @@ class TextFilter:
             f"{name} is {_write_end(low)} to {_write_end(high)}"
             for name, (low, high) in self.ranges.items()
         ]
-        return f"Showing {n_shown:,} of {many(n_texts, 'text')}: {', and '.join(reasons)}."
+        return f"{n_shown:,} of {many(n_texts, 'text')}: {', and '.join(reasons)}"
 
 
 def _write_end(end: float | date) -> str:

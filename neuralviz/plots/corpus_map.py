@@ -696,11 +696,18 @@ def colour_points(open_map: OpenMap, option: str) -> PointColour:
     return PointColour("cluster", names, labels, missing="no cluster", are_clusters=True)
 
 
-def describe_maps(maps: Sequence[OpenMap], n_drawn: int) -> About:
+def describe_maps(
+    maps: Sequence[OpenMap],
+    n_drawn: int,
+    shown: str = "",  # by the filter: how many texts, and which
+    n_shown: int | None = None,  # by the filter; None for all
+) -> About:
     """Title and settings of maps, for downloads."""
     corpus = maps[0].corpus.corpus
     settings = {"corpus": f"{corpus.name}, {many(corpus.n_texts, 'text')}"}
-    if n_drawn < corpus.n_texts:
+    if shown:
+        settings["shown"] = shown
+    if n_drawn < (corpus.n_texts if n_shown is None else n_shown):
         settings["drawn"] = f"a random sample of {n_drawn:,}"
     for number, open_map in enumerate(maps, 1):
         name = "map" if len(maps) == 1 else f"map {number}"

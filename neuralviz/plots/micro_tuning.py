@@ -46,6 +46,7 @@ MAX_CELLS = 100_000  # of an animated heatmap
 FEW_EPOCHS = 12
 MOST_WORDS = 60  # whose shares are drawn
 ON_STAGE = 6  # tokens of a blank in presentation mode
+NO_TICKS = {"ticks": "", "showticklabels": False}
 
 
 def describe_run(record: RunRecord, text: int = 0) -> About:
@@ -421,10 +422,14 @@ def strip_figure(vector: np.ndarray) -> go.Figure:
     return _draw(
         [strip | {"showscale": False}],
         "The text's neural embedding",
-        {"title": f"{len(vector):,} values: orange above 0, purple below", "showgrid": False},
+        {
+            "title": f"{len(vector):,} values: orange above 0, purple below",
+            "showgrid": False,
+            **NO_TICKS,
+        },
         {"visible": False, "fixedrange": True},
         bottom=50,
-        height=170,
+        height=150,
     )
 
 

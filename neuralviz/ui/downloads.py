@@ -82,7 +82,7 @@ def offer_table(
 ) -> None:
     """Offer a table that the page does not show as it is."""
     files = table_files(table, name, provenance)
-    offer(f"{place}-{name}", Entry(title, files, about=provenance, place=place))
+    offer(f"{place}-{title}", Entry(title, files, about=provenance, place=place))
 
 
 def table_files(

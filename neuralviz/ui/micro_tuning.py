@@ -190,15 +190,26 @@ def _announce_duration(
     has_gpu = held is not None and held.device.type != "cpu"
     if sum(map(len, texts)) < LONG_TEXT or has_gpu:
         return
-    reader = text_reader() if model_id == BUNDLED else shared_model(model_id)
     with suppress(TextError):  # of which the run tells
-        seconds = estimate_seconds(tokenize(reader, texts), settings, *layers)
+        seconds = _estimate_seconds(model_id, tuple(texts), repr(settings), settings, layers)
         if seconds >= LONG_RUN:
             st.info(
                 f"This takes {about_seconds(seconds)} on this machine. You can stop at any time "
                 "and keep what is finished.",
                 icon=":material/schedule:",
             )
+
+
+@st.cache_data(max_entries=8, show_spinner=False)
+def _estimate_seconds(
+    model_id: str,
+    texts: tuple[str, ...],
+    written_settings: str,  # which tell settings apart
+    _settings: TuningSettings,
+    _layers: tuple[tuple[Layer, ...], int],
+) -> float:
+    reader = text_reader() if model_id == BUNDLED else shared_model(model_id)
+    return estimate_seconds(tokenize(reader, texts), _settings, *_layers)
 
 
 def _restore(task: TuneTexts) -> bool:

@@ -313,6 +313,11 @@ def test_filters_are_in_the_address_and_reach_maps_and_lists(example: Corpus) ->
     address = {"map-b": "neural", f"only-0-{example.id}": "music"}
     page = open_page(corpus=example.id, **address)
     assert "Showing 48 of 480 texts: topic is music." in read_page(page)
+    entries = page.session_state["downloads"].list_entries(None).values()
+    settings = [entry.about.settings for entry in entries]
+    (of_map,) = {of["shown"]: of for of in settings if "shown" in of}.values()
+    assert of_map["shown"] == "48 of 480 texts: topic is music"
+    assert "drawn" not in of_map  # what a filter leaves out is no sample
     (table,) = (frame.value for frame in page.dataframe if "shared" in frame.value)
     assert set(table["topic"]) == {"music"}
     assert len(table) == 48

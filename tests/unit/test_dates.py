@@ -69,7 +69,7 @@ def test_a_column_of_dates_is_saved_as_written_and_filtered_by_day(store: Corpus
     only = TextFilter(ranges={"opened": (date(2024, 2, 1), date(2024, 2, 2))})
     codes = lambda _: pytest.fail("no labels are asked for")  # noqa: E731
     assert only.within(codes, lambda _: days, 4).tolist() == [False, False, True, False]
-    sentence = "Showing 1 of 4 texts: opened is 2024-02-01 to 2024-02-02."
+    sentence = "1 of 4 texts: opened is 2024-02-01 to 2024-02-02"
     assert only.describe(1, 4) == sentence
 
 

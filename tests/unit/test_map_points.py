@@ -119,11 +119,11 @@ def test_filters_combine_and_say_how_many_texts_are_shown() -> None:
     assert shown(TextFilter())[0] == [0, 1, 2, 3, 4]
     assert shown(TextFilter({"topic": ("music", "")})) == (
         [1, 2, 3],
-        "Showing 3 of 5 texts: topic is music or no value.",
+        "3 of 5 texts: topic is music or no value",
     )
     assert shown(TextFilter({"topic": ("music", "cooking")}, {"words": (-2, 5)})) == (
         [0],
-        "Showing 1 of 5 texts: topic is music or cooking, and words is −2 to 5.",
+        "1 of 5 texts: topic is music or cooking, and words is −2 to 5",
     )
     assert shown(TextFilter(ranges={"words": (4, 9)}))[0] == [1, 2, 4]  # no number: out
 

@@ -60,6 +60,7 @@ class MapView:
     colours: Sequence[str]  # of each map; see `list_colours`
     has_names: bool = True  # of the clusters, on the maps
     within: np.ndarray | None = None  # [text] whether the filter shows it; None without a filter
+    shown: str = ""  # what the filter shows, in words
     # where the searched sentence lands, by map id
     placed: Mapping[str, PlacedSentence] = field(default_factory=dict)
 
@@ -75,6 +76,11 @@ class MapView:
     def columns(self) -> Iterator[tuple[DeltaGenerator, OpenMap]]:
         """The maps side by side, each with its column of the page."""
         return zip(st.columns(len(self.maps), gap="xsmall"), self.maps, strict=True)
+
+    @property
+    def n_shown(self) -> int:
+        """The number of texts that the filter shows."""
+        return self.corpus.n_texts if self.within is None else int(self.within.sum())
 
     def filter_rows(self, rows: np.ndarray) -> np.ndarray:
         """The rows that the filter shows, in their order."""
@@ -233,8 +239,9 @@ def show_search(view: MapView) -> MapView:
     if text_filter:
         corpus, n = view.corpus, view.corpus.n_texts
         within = text_filter.within(corpus.codes, corpus.numbers, n)
-        view = replace(view, within=within)
-        st.markdown(plain(text_filter.describe(int(within.sum()), n)))
+        shown = text_filter.describe(int(within.sum()), n)
+        view = replace(view, within=within, shown=shown)
+        st.markdown(plain(f"Showing {shown}."))
     return view
 
 

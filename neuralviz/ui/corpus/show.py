@@ -272,7 +272,7 @@ def _show_map(view: MapView, open_map: OpenMap, drawing: _Drawing, place: int) -
         drawing.figure,
         name,
         export_numbers,
-        plots.describe_maps([open_map], len(drawing.rows)),
+        plots.describe_maps([open_map], len(drawing.rows), view.shown, view.n_shown),
         key=f"corpus-map-{place}",
         height=HEIGHTS[len(view.maps)],
         alt=f"Map by {open_map.label}",
