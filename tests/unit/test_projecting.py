@@ -118,9 +118,7 @@ def test_a_layout_stops_within_a_second_and_the_next_is_undisturbed(settings):
 
 def test_too_few_texts_that_differ_are_said():
     vectors = np.repeat(np.eye(8)[:3], 20, axis=0)
-    with pytest.raises(
-        TextError, match="5 different embeddings; the 60 texts here give 3"
-    ):
+    with pytest.raises(TextError, match="5 different embeddings; the 60 texts here give 3"):
         project(vectors, TSNE)
     with pytest.raises(TextError, match="vector of text 2 contains values that are infinite, NaN"):
         project([[1, 2], [np.nan, 1], [0, 1], [1, 0], [2, 1], [3, 1]], TSNE)
