@@ -20,6 +20,7 @@ from neuralviz.store.writing import write_pieces
 
 PAIRS_AT_A_TIME = 100_000
 PERMUTATIONS, FEWEST_DRAWN = 199, 6  # of texts; texts from which not all are tried
+MOST_PERMUTED = 100  # texts
 MOST_LABELS = 40  # different ones of a column whose texts are grouped
 
 
@@ -175,16 +176,18 @@ def correlated_methods(correlations: np.ndarray) -> list[tuple[int, int]]:
 def agree_by_chance(first: Similarity, second: Similarity) -> float:
     """The share of permutations of the texts in which two methods agree as well (Mantel 1967).
 
-    All permutations of up to five texts, 199 drawn ones of more, and the texts as they are.
+    All permutations of up to five texts, 199 drawn ones of more, and the texts as they are; of
+    more than 100 texts, 100 are drawn.
     """
-    has_both = first.has_vector & second.has_vector
-    n, draw = int(has_both.sum()), np.random.default_rng(0)
+    draw = np.random.default_rng(0)
+    rows = np.flatnonzero(first.has_vector & second.has_vector)
+    if len(rows) > MOST_PERMUTED:
+        rows = draw.choice(rows, MOST_PERMUTED, replace=False)
+    n = len(rows)
     pairs = pair_indices(n)
     ranks = np.zeros((2, n, n))
     for method, similarity in enumerate((first, second)):
-        ranks[method][pairs] = scipy.stats.rankdata(
-            similarity.products[has_both][:, has_both][pairs]
-        )
+        ranks[method][pairs] = scipy.stats.rankdata(similarity.products[np.ix_(rows, rows)][pairs])
     fixed, moved = ranks + ranks.swapaxes(1, 2)
     drawn = (draw.permutation(n) for _ in range(PERMUTATIONS))
     orders = permutations(range(n)) if n < FEWEST_DRAWN else chain([range(n)], drawn)

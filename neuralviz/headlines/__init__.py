@@ -14,7 +14,8 @@ from neuralviz.words import counted, joined, number
 Bounds = tuple[float, float]
 Name = Callable[[str], str]
 
-LEVEL = 0.00005  # values that differ by less are written alike
+WRITTEN_ALIKE = 0.00005  # values that differ by less
+SIGNIFICANT = 0.05  # level of a test
 MOST_NAMED = 5  # methods; further ones are only counted
 UNSURE = "no interval tells whether the difference is significant"
 NO_INTERVAL = "no interval tells how sure that is"
@@ -74,7 +75,7 @@ class Headline:
     ) -> Headline:
         """The headline of two or more entries, the best first."""
         places = range(1, len(entries))
-        top = [0, *(i for i in places if abs(entries[i].value - entries[0].value) < LEVEL)]
+        top = [0, *(i for i in places if abs(entries[i].value - entries[0].value) < WRITTEN_ALIKE)]
         standings = {
             i: _judge([interval(first, i) for first in top]) for i in places if i not in top
         }
@@ -155,7 +156,7 @@ class Headline:
 
 def _judge(intervals: Sequence[Bounds | None]) -> str:
     """The outcome for an entry, given the intervals of the lead of each of the best over it."""
-    if all(bounds is not None and bounds[0] >= LEVEL for bounds in intervals):
+    if all(bounds is not None and bounds[0] >= WRITTEN_ALIKE for bounds in intervals):
         return "ahead"
     return "undecided" if any(intervals) else "unknown"
 
@@ -164,7 +165,7 @@ def compare_two(
     measured: Measured, first: Entry, second: Entry, bounds: Bounds | None, reason: str = UNSURE
 ) -> str:
     """The sentence on two entries; ``bounds`` are of the lead of the first."""
-    if second.value > first.value + LEVEL:
+    if second.value > first.value + WRITTEN_ALIKE:
         first, second = second, first
         bounds = bounds and (-bounds[1], -bounds[0])
     headline = Headline.rank(measured, [first, second], lambda *_: bounds, reason)
@@ -267,7 +268,7 @@ def write_lead(value: float, bounds: Bounds | None, is_share: bool) -> tuple[str
     """A lead with its unit, and its interval without, empty where unknown."""
     scale, low, high = (100, 0, 2) if is_share else (1, 2, 4)
     numbers = [scale * bound for bound in (value, *(bounds or ()))]
-    nonzero = [bound for bound in numbers if abs(bound) >= scale * LEVEL]
+    nonzero = [bound for bound in numbers if abs(bound) >= scale * WRITTEN_ALIKE]
     enough = (
         n
         for n in range(low, high)

@@ -7,14 +7,22 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from neuralviz.headlines import Measured, Name, begin, predict_labels, rank_hits, write_values
+from neuralviz.headlines import (
+    SIGNIFICANT,
+    Measured,
+    Name,
+    begin,
+    predict_labels,
+    rank_hits,
+    write_values,
+)
 from neuralviz.maps.shares import compute_chance
 from neuralviz.words import joined, many, number, percent
 
 ALIKE = 0.5  # share of the neighbours in common, beyond chance, from which two methods agree
 REAL = 0.5  # share of the nearest texts that a label needs for a sentence to be near it
 NAMED = 4  # clusters in a sentence
-LEVEL = 0.05  # of a test of labels near a sentence
+MARKED_OFF = 2.0  # minimum ratio of a cluster's share of the texts found to its share of all
 STRICT = 0.01  # of one of clusters with a word: people search often
 
 
@@ -119,7 +127,8 @@ def describe_matches(
     sentence = f"**{n_found:,}** of {many(n_texts, 'text')} contain{'s' * (n_found == 1)} {quoted}"
     name, n_there, size = max(clusters, key=lambda cluster: cluster[1], default=("", 0, 0))
     chance = compute_chance(n_there, n_found, size, n_texts) * len(clusters)
-    if name and n_there > max(1, REAL * n_found) and chance <= STRICT:
+    is_frequent = n_there * n_texts >= MARKED_OFF * n_found * size
+    if name and is_frequent and n_there > max(1, REAL * n_found) and chance <= STRICT:
         part = "all" if n_there == n_found else f"{n_there:,} of them"
         sentence += f"; {part} are in the cluster {quote_cluster(name, size)}"
     return f"{sentence}."
@@ -160,7 +169,7 @@ def _is_no_chance(n: int, near: Sequence[str], label: str, sizes: Mapping[str, i
     """Whether so many texts drawn at random would hardly have this label, or any other."""
     n_labelled = len(list(filter(None, near)))
     by_chance = compute_chance(n, n_labelled, sizes[label], sum(sizes.values()))
-    return by_chance * len(sizes) <= LEVEL
+    return by_chance * len(sizes) <= SIGNIFICANT
 
 
 def describe_duplicates(n_similar: int, n_texts: int, method: str = "") -> str:
@@ -189,14 +198,13 @@ def describe_groups(
 def describe_held_group(
     methods: Sequence[str],  # markdown: the one that holds the group together, and the other
     n_texts: int,
-    within: Sequence[float],  # mean cosine of the group's pairs, by method
-    overall: Sequence[float],  # that of all pairs
+    within: Sequence[float],  # mean standardised cosine of the group's pairs, by method
     phrase: str = "",  # markdown, as are the words
     words: Sequence[str] = (),
     lengths: tuple[int, int] | None = None,  # median words, in the group and outside
 ) -> str:
     """A group that one method holds together far more than the other, and what its texts share."""
-    above, by_other = (number(a - b, ".2f") for a, b in zip(within, overall, strict=True))
+    above, by_other = (number(mean, ".1f") for mean in within)
     kind = ""
     if lengths:
         kind = "longer " if lengths[0] > lengths[1] else "shorter "
@@ -208,5 +216,6 @@ def describe_held_group(
         shared = f"share “{phrase}”"
     return (
         f"By **{methods[0]}**, **{many(n_texts, kind + 'text')}** are closer than by "
-        f"**{methods[1]}** (cosine {above} above average, against {by_other}): they {shared}."
+        f"**{methods[1]}** (mean cosine {above} standard deviations above average, against "
+        f"{by_other}): they {shared}."
     )

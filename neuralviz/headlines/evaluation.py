@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +23,7 @@ from neuralviz.evaluation.yardsticks import (
 )
 from neuralviz.headlines import (
     NO_INTERVAL,
+    SIGNIFICANT,
     Entry,
     Headline,
     Measured,
@@ -45,7 +47,6 @@ _BROKEN = {
     "pairs": ("the dissimilar pair is rated as more similar in", "comparison"),
     "triplets": ("the text of another group is nearer in", "triplet"),
 }
-APART = 2.4  # standard deviations between the highest and the lowest of three: 5% by chance
 FAR = 0.25  # of all ranks: a pair that is no further from its own is not far off
 _LONGEST_NOUN = 30  # characters of a column's name that stands in a sentence
 
@@ -259,8 +260,11 @@ def describe_followed_quality(
             continue
         means = [float(np.nanmean(quality_map.kendall_c)) for quality_map in maps]
         label, high, low = short_name(results, name)(label), np.argmax(means), np.argmin(means)
-        spread = np.hypot(_spread_by_chance(maps[high]), _spread_by_chance(maps[low]))
-        if len(maps) > 1 and means[high] - means[low] < APART * spread:
+        spreads = _spread_by_chance(maps[high]), _spread_by_chance(maps[low])
+        if means[high] < _critical(len(maps)) * spreads[0]:
+            return f"By mean tau-c, {label} follows no quality significantly."
+        n_pairs = len(maps) * (len(maps) - 1)
+        if n_pairs and means[high] - means[low] < _critical(n_pairs) * np.hypot(*spreads):
             levels = write_range(means)
             return f"By mean tau-c, {label} follows all qualities about equally ({levels})."
         entries = [Entry(quote(map_.quality), mean) for map_, mean in zip(maps, means, strict=True)]
@@ -268,6 +272,11 @@ def describe_followed_quality(
         ranking = most_and_least(entries, "qualities", "most closely ({})", alike)
         return f"By mean tau-c, {label} follows {ranking}."
     return ""
+
+
+def _critical(n_tests: int) -> float:
+    """Standard deviations that the largest of so many normal values exceeds by chance in 5%."""
+    return NormalDist().inv_cdf(1 - SIGNIFICANT / n_tests)
 
 
 def _spread_by_chance(quality_map: numbers.QualityMap) -> float:

@@ -127,7 +127,7 @@ def describe_words(record: RunRecord, text: int) -> str:
             places.setdefault(word.lower(), []).append(share)
     shares = {word: sum(parts) for word, parts in places.items()}
     ordered = sorted(shares, key=lambda word: -abs(shares[word]))
-    next_ones = {percent(abs(shares[word])) for word in ordered[NAMED : NAMED + 1]}
+    next_ones = {percent(0), *(percent(abs(shares[word])) for word in ordered[NAMED : NAMED + 1])}
     largest = [word for word in ordered[:NAMED] if percent(abs(shares[word])) not in next_ones]
     if not largest:
         return ""
@@ -253,7 +253,7 @@ def describe_story(walk: Walkthrough) -> list[str]:
     first, last = (number(loss, ".2f") for loss in losses[[0, -1]])
     hidden = read_hidden_word(walk.text.text, walk.sentence)
     answer, share = "the model's best guess for the blank is", percent(guess.before)
-    if hidden == guess.token:
+    if hidden.casefold() == guess.token.casefold():
         guessing = f"The model guesses the hidden word, “{hidden}” ({share})."
     elif hidden:
         guessing = f"The hidden word is “{hidden}”; {answer} “{guess.token}” ({share})."

@@ -19,12 +19,18 @@ from neuralviz.evaluation.similarity import (
     rank_correlations,
     usable_labels,
 )
-from neuralviz.headlines import Entry, Measured, most_and_least, rank_hits, write_values
+from neuralviz.headlines import (
+    SIGNIFICANT,
+    Entry,
+    Measured,
+    most_and_least,
+    rank_hits,
+    write_values,
+)
 from neuralviz.words import many, number
 
 FEWEST_PAIRS = 6  # of four texts: rankings of fewer agree by chance
 AGREE, IN_PART = 0.8, 0.5  # Spearman's coefficient of two rankings
-LEVEL = 0.05  # of the test whether two methods agree more than by chance
 
 
 def describe_similar_texts(
@@ -77,7 +83,7 @@ def describe_agreement(similarities: Sequence[Similarity]) -> str:
         )
     written, pairs = number(correlation, ".2f"), many(n_pairs, "pair")
     difference = _describe_difference(first, second)
-    if correlation <= 0 or agree_by_chance(first, second) > LEVEL:
+    if correlation <= 0 or agree_by_chance(first, second) > SIGNIFICANT:
         names = f"{first.method} and {second.method}"
         beginning = f"{names} do not agree significantly"
         if correlation >= IN_PART:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from neuralviz.headlines import (
-    LEVEL,
+    SIGNIFICANT,
     UNSURE,
+    WRITTEN_ALIKE,
     Entry,
     Headline,
     Measured,
@@ -23,8 +24,6 @@ from neuralviz.maps.neighbours import K
 from neuralviz.maps.shares import paired_share_interval, wilson_interval
 from neuralviz.training.record import Lesson, NewNeighbours, kept_neighbours
 from neuralviz.words import joined, many
-
-LEVEL_OF_ROWS = 0.05  # probability under chance from which a row is no better
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.training_tables import TrainingCell
@@ -167,13 +166,13 @@ def describe_table(cells: Sequence[TrainingCell], label: str) -> str:
     )
     if not entries:
         return Headline(measured, best).write_sentence()
-    rivals = tuple(entry for entry in entries if best.value - entry.value < LEVEL)
+    rivals = tuple(entry for entry in entries if best.value - entry.value < WRITTEN_ALIKE)
     outcome: Literal["level", "unknown"] = "level" if rivals else "unknown"
     reason = f"{seeds} cannot tell whether the difference is significant"
     highest = max(max(rows[row]) for row in ranked[1:])
     sizes = [len(rows[row]) for row in ranked]
     by_chance = len(rows) / math.comb(sum(sizes), sizes[0])  # that one row has all the best runs
-    if not rivals and min(rows[ranked[0]]) > highest and by_chance <= LEVEL_OF_ROWS:
+    if not rivals and min(rows[ranked[0]]) > highest and by_chance <= SIGNIFICANT:
         reason = f"each run with {best.name} is better than all other runs"
     rivals = rivals or (entries[0],)
     return begin(Headline(measured, best, rivals, outcome, reason=reason).write_sentence())

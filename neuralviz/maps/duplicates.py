@@ -188,15 +188,15 @@ class _Levels:
     def __init__(self, n: int, tree: _Pairs) -> None:
         first, second, cosines = tree
         self.floor = float(cosines.min(initial=1.0))
-        self.step = (1 + ROUNDING - self.floor) / LEVELS
+        self.levels = np.linspace(self.floor, 1 + ROUNDING, LEVELS + 1, dtype=np.float32)
         self.labels = np.empty((LEVELS + 1, n), np.int32)  # [level, text]
-        for level in range(LEVELS + 1):
-            connects = cosines >= self.floor + level * self.step
+        for level, lowest in enumerate(self.levels):
+            connects = cosines >= lowest
             self.labels[level] = _label_components(n, first[connects], second[connects])
 
     def connect(self, first: np.ndarray, second: np.ndarray, cosines: np.ndarray) -> np.ndarray:
         """[pair] bool: whether the tree connects two texts at a cosine that is not lower."""
-        levels = np.ceil((cosines - self.floor) / self.step).clip(0, LEVELS).astype(np.int16)
+        levels = np.searchsorted(self.levels[:-1], cosines)  # the lowest that is not below
         return self.labels[levels, first] == self.labels[levels, second]
 
 

@@ -54,8 +54,8 @@ class HeldGroup:
 
     place: int  # of the method among the two, 0 or 1
     cluster: int
-    within: tuple[float, ...]  # mean cosine of its pairs by its own method and by the other
-    overall: tuple[float, ...]  # that of all pairs
+    # mean standardised cosine of its pairs, by its own method and by the other
+    within: tuple[float, float]
     traits: Traits
 
 
@@ -75,8 +75,7 @@ def find_held_groups(
     texts share what others do not, by `find_traits`, which no similarity has chosen.
     """
     units = [unit_vectors(values).astype(np.float32) for values in vectors]
-    cosines = [unit @ unit.T for unit in units]
-    scores = [_standardise(products) for products in cosines]
+    scores = [_standardise(unit @ unit.T) for unit in units]
     numbers = [_large_clusters(labels) for labels in clusters]
     n_clusters = sum(map(len, numbers))
     if not n_clusters:
@@ -99,25 +98,15 @@ def find_held_groups(
             traits = find_traits(texts, masks[row], n_clusters)
             if traits:
                 cluster = int(np.concatenate(numbers)[row])
-                products = cosines[place], cosines[1 - place]
-                means = tuple(_mean_group(values, masks[row]) for values in products)
-                overall = tuple(map(_mean_pairs, products))
-                groups.append(HeldGroup(place, cluster, means, overall, traits))
+                means = float(tight[row]), float(loose[row])
+                groups.append(HeldGroup(place, cluster, means, traits))
                 break
     return tuple(groups)
-
-
-def _mean_group(products: np.ndarray, mask: np.ndarray) -> float:
-    return float(_mean_within(products, mask[None])[0])
 
 
 def _large_clusters(labels: np.ndarray) -> np.ndarray:
     sizes = np.bincount(labels[labels >= 0])
     return np.flatnonzero(sizes >= SMALLEST_CLUSTER)
-
-
-def _mean_pairs(products: np.ndarray) -> float:
-    return float(products[np.triu_indices(len(products), k=1)].mean())
 
 
 def _standardise(products: np.ndarray) -> np.ndarray:

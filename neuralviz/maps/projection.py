@@ -276,8 +276,8 @@ def _join_equal(is_equal: np.ndarray, near: Neighbours) -> tuple[np.ndarray, np.
 def _check_enough(n_different: int, n: int) -> None:
     if n_different < FEWEST_TEXTS:
         raise TextError(
-            f"A map needs at least {FEWEST_TEXTS} different embeddings; those of "
-            f"{many(n, 'text')} here are only {n_different} different. Equal texts have equal "
+            f"A map needs at least {FEWEST_TEXTS} different embeddings; the "
+            f"{many(n, 'text')} here give{'s' * (n == 1)} {n_different}. Equal texts have equal "
             "embeddings; if the texts differ, the embeddings do not tell them apart."
         )
 
@@ -305,7 +305,7 @@ def _describe_changes(settings: ProjectionSettings, n: int) -> tuple[str, ...]:
         reduced = f"perplexity was reduced from {settings.perplexity:g} to {perplexity:.3g}"
     else:
         return ()
-    return (f"The {reduced}: there are only {n:,} different texts.",)
+    return (f"The {reduced}: there are {many(n, 'different text')}.",)
 
 
 def place(

@@ -66,14 +66,18 @@ def _bound_difference(by_both: float, by_first: float, by_second: float, by_none
 
 def compute_chance(n_common: int, n_drawn: int, n_marked: int, n: int) -> float:
     """The probability that ``n_drawn`` of ``n`` texts hold ``n_common`` marked ones or more."""
-    highest = min(n_drawn, n_marked, n_common + _TERMS)  # far above the mean, terms fall fast
-    counts = np.arange(n_common, highest + 1)
+    is_above = n_common * n > n_drawn * n_marked  # far from the mean, terms fall fast
+    if is_above:
+        counts = np.arange(n_common, min(n_drawn, n_marked, n_common + _TERMS) + 1)
+    else:
+        counts = np.arange(max(n_common - _TERMS, 0), n_common)
     log_chances = (
         _log_choose(n_marked, counts)
         + _log_choose(n - n_marked, n_drawn - counts)
         - _log_choose(n, np.array(n_drawn))
     )
-    return float(np.exp(log_chances).sum())
+    total = float(np.exp(log_chances).sum())
+    return total if is_above else 1 - total
 
 
 def _log_choose(n: int, k: np.ndarray) -> np.ndarray:

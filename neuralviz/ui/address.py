@@ -7,6 +7,7 @@ in ``assets/address.js``.
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Mapping
 from typing import TypeVar
@@ -20,6 +21,7 @@ RUN = "run"  # query parameter: the id of a run
 _VISIT = "visit"  # session state: its number, the page, whether the browser's history led to it
 _READ = "visit-read"  # session state: by key, the visit in which `read_new` last read it
 _FIRST_VISIT = (0, "", False)
+_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 Choice = TypeVar("Choice", str, list[str])
 
 
@@ -77,6 +79,11 @@ def write(values: Mapping[str, str | list[str]]) -> None:
     }
     if changed:
         st.query_params.update(changed)
+
+
+def read_numbers(typed: str) -> tuple[int, ...]:
+    """Numbers from 1 with commas between them; what is none is passed over."""
+    return tuple(int(part) for part in typed.split(",") if _NUMBER.fullmatch(part))
 
 
 def remember_choice(key: str, first: Choice) -> Choice:

@@ -20,7 +20,7 @@ from neuralviz.models.shared import ModelRef, shared_model
 from neuralviz.plots.micro_tuning import MAX_ROWS, blueprint_grid
 from neuralviz.plots.report import WORD_JOINER, About
 from neuralviz.plots.theme import shorten
-from neuralviz.ui.address import accept_former, read_new, write
+from neuralviz.ui.address import accept_former, read_new, read_numbers, write
 from neuralviz.ui.choices import REMEMBERED, chosen_model_id, load_model_or_none, may_load
 from neuralviz.ui.figures import Handlers, allow_swiping, show_figure
 from neuralviz.ui.inputs import ALL_EXAMPLES, View, ask_text_fields, save_view
@@ -112,7 +112,7 @@ def _ask_masks(text: TokenizedText, chunk: slice, window: range) -> list[int]:
     """Click tokens of a window; the tokens of the chunk masked by hand, as indices in the text."""
     options = [chunk.start + place + 1 for place in window]
     if (linked := read_new(MASKED)) is not None:
-        st.session_state[MASKED] = [int(word) for word in linked.split(",") if word.isdecimal()]
+        st.session_state[MASKED] = list(read_numbers(linked))
     elif st.session_state.get(_MASKED_TEXT, text.text) != text.text:
         st.session_state[MASKED] = []
     st.session_state[_MASKED_TEXT] = text.text

@@ -389,7 +389,7 @@ def _list_pairs(panel: Panel) -> None:
         },
         ["difference", *TEXT_COLUMNS, *ranks],  # that fit
         name="compare-pairs",
-        most=LISTED_PAIRS,
+        limit=LISTED_PAIRS,
         cells=dict.fromkeys(TEXT_COLUMNS, quote_beginnings),
     )
     all_pairs = partial(pairs_table, results)

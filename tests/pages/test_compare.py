@@ -153,7 +153,7 @@ def show_cells(cells: dict[str, list[str]]) -> None:
     from neuralviz.ui.figures import show_table
 
     table = pd.DataFrame(cells).assign(row=range(5))
-    show_table(table, "t", most=4, cells={"row": lambda rows: [f"row {i}" for i in rows]})
+    show_table(table, "t", limit=4, cells={"row": lambda rows: [f"row {i}" for i in rows]})
 
 
 def test_tables_sort_numbers_by_value_and_words_by_their_numbers() -> None:

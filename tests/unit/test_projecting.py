@@ -118,9 +118,7 @@ def test_a_layout_stops_within_a_second_and_the_next_is_undisturbed(settings):
 
 def test_too_few_texts_that_differ_are_said():
     vectors = np.repeat(np.eye(8)[:3], 20, axis=0)
-    with pytest.raises(
-        TextError, match="5 different embeddings; those of 60 texts here are only 3"
-    ):
+    with pytest.raises(TextError, match="5 different embeddings; the 60 texts here give 3"):
         project(vectors, TSNE)
     with pytest.raises(TextError, match="vector of text 2 contains values that are infinite, NaN"):
         project([[1, 2], [np.nan, 1], [0, 1], [1, 0], [2, 1], [3, 1]], TSNE)
@@ -139,7 +137,7 @@ def test_the_smallest_corpus_has_a_map_with_a_note(reducer):
         "tsne": ("The perplexity was reduced from 30 to 1.33",),
         "pca": (),
     }
-    rest = ": there are only 5 different texts."
+    rest = ": there are 5 different texts."
     assert projection.notes == tuple(note + rest for note in reduced[reducer])
     assert np.isfinite(place(in_groups(5)[0], projection, in_groups(2, seed=3)[0])).all()
 

@@ -165,6 +165,9 @@ def evaluations() -> Iterator[tuple[str, str]]:
         yield f"shared errors of {title}", evaluation.describe_shared_errors(compared, 0, named)
     taus = {"form": 0.4, "topic": 0.1}
     yield "qualities", followed_quality({q: np.array([[tau]]) for q, tau in taus.items()})
+    yield "one quality at chance", followed_quality({"form": np.array([[0.01]])})
+    reversed_taus = {"form": np.array([[-0.1]]), "topic": np.array([[-0.5]])}
+    yield "reversed qualities", followed_quality(reversed_taus)
     yield "even qualities", followed_quality({q: np.array([[0.4]]) for q in taus})
     examples = dict(zip(("forms", "topics", "scored", "groups"), recorded_results(), strict=True))
     for name, recorded in examples.items():
@@ -229,6 +232,10 @@ def corpora() -> Iterator[tuple[str, str]]:
     yield "words found", corpus.describe_matches("“ice” and “snow”", 14, 300, of)
     yield "words of one cluster", corpus.describe_matches("“ice”", 5, 300, [("rain", 5, 14)])
     yield "words of a large cluster", corpus.describe_matches("“ice”", 5, 300, [("rain", 5, 290)])
+    yield (
+        "words of half of the texts",
+        corpus.describe_matches("“ice”", 10_000, 10**6, [("rain", 5200, 500_000)]),
+    )
     yield "one text found", corpus.describe_matches("“ice”", 1, 300, [("rain", 1, 14)])
     yield "no text found", corpus.describe_matches("“ice”", 0, 300, of)
     yield "near-duplicates", corpus.describe_duplicates(32, 300)
@@ -238,7 +245,7 @@ def corpora() -> Iterator[tuple[str, str]]:
     yield "groups of near-duplicates", corpus.describe_groups(*kept)
     yield "one group", corpus.describe_groups("mean", 0.93, 2, [2], 300, "first")
     yield "no groups", corpus.describe_groups("mean", 1.0, 0, [], 300, "longest")
-    held = (["neural", "mean"], 20, (0.8, 0.24), (0.31, -0.004))
+    held = (["neural", "mean"], 20, (2.31, 0.64))
     yield (
         "held together, a phrase",
         corpus.describe_held_group(*held, "please do not reply", ["do"]),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 import time
 from collections.abc import Mapping, Sequence
@@ -31,7 +30,7 @@ from neuralviz.maps.opened import OpenCorpus, Selection
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.store.vectors import KeptEmbedder
-from neuralviz.ui.address import remember_number, write
+from neuralviz.ui.address import read_numbers, remember_number, write
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.corpus.search import LIST, MapView, name_methods, select, show_work
 from neuralviz.ui.downloads import offer_table
@@ -43,8 +42,8 @@ from neuralviz.words import many
 DUPLICATES = "Near-duplicates"
 METHOD = "duplicates-method"  # in the address: the label of the method
 _GROUP = "duplicates-group"  # session state and address: a row of the listed group
+_SLOW = "duplicates-slow"  # session state: a choice whose groups took too long
 _LINKED = "duplicates-linked"  # session state: whether the sentence was clicked just now
-_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 LISTED = 1000  # groups
 PHRASE = 40  # characters of a phrase in a sentence
 METHOD_WIDTH, THRESHOLD_WIDTH = 220, 300  # px
@@ -79,7 +78,6 @@ def _describe_held(view: MapView, group: HeldGroup) -> str:
         _name_methods(view, group),
         len(_list_held(view, group)),
         group.within,
-        group.overall,
         plain(textwrap.shorten(traits.phrase, PHRASE, placeholder=" …")),
         list(map(plain, traits.words)),
         traits.lengths,
@@ -315,19 +313,26 @@ def _group(
     corpus: OpenCorpus, embedder: KeptEmbedder, pairs: SimilarPairs, threshold: float, rule: str
 ) -> KeptTexts | None:
     """The texts that are kept; None where choosing them takes long."""
-    chosen, store, saved = read_chosen(corpus), corpus.store, corpus.corpus
-
-    def group() -> KeptTexts | None:
-        end = time.monotonic() + PATIENCE
-        stopping = {"should_stop": lambda: time.monotonic() > end}
-        try:
-            return group_duplicates(
-                store, saved, embedder, pairs, threshold, rule, chosen, **stopping
-            )
-        except Stopped:
-            return None
-
-    return corpus.groups.get((embedder.id, threshold, rule, chosen), group)
+    chosen, end = read_chosen(corpus), time.monotonic() + PATIENCE
+    choice = embedder.id, threshold, rule, chosen
+    if st.session_state.get(_SLOW) == choice:  # not at every click
+        return None
+    group = partial(
+        group_duplicates,
+        corpus.store,
+        corpus.corpus,
+        embedder,
+        pairs,
+        threshold,
+        rule,
+        chosen,
+        should_stop=lambda: time.monotonic() > end,
+    )
+    try:
+        return corpus.groups.get(choice, group)
+    except Stopped:
+        st.session_state[_SLOW] = choice
+        return None
 
 
 def _list_pairs(corpus: OpenCorpus, pairs: SimilarPairs, threshold: float) -> None:
@@ -389,8 +394,9 @@ def _list_groups(corpus: OpenCorpus, kept: KeptTexts) -> None:
     )
     if len(kept.groups) > LISTED:
         st.caption(f"The largest {LISTED:,} of {len(kept.groups):,} groups. Downloads hold all.")
-    chosen = remember_number(_GROUP, range(corpus.n_texts), int(heads[0]), corpus.corpus.id)
-    listed = np.flatnonzero(heads == kept.kept[chosen])  # none at another threshold
+    chosen = remember_number(_GROUP, range(-1, corpus.n_texts), -1, corpus.corpus.id)
+    # none at another threshold, or where nobody has chosen
+    listed = np.flatnonzero(heads == kept.kept[chosen]) if chosen >= 0 else np.zeros(0)
     _list_group(corpus, kept, groups[listed[0] if len(listed) else 0])
 
 
@@ -426,8 +432,7 @@ def _chosen_key(corpus: OpenCorpus) -> str:
 
 def read_chosen(corpus: OpenCorpus) -> tuple[int, ...]:
     """The rows of the texts that a person chose to keep."""
-    parts = st.query_params.get(_chosen_key(corpus), "").split(",")
-    numbers = (int(part) for part in parts if _NUMBER.fullmatch(part))
+    numbers = read_numbers(st.query_params.get(_chosen_key(corpus), ""))
     return tuple(dict.fromkeys(number - 1 for number in numbers if number <= corpus.n_texts))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -20,7 +19,7 @@ from neuralviz.maps.neighbours import K, Neighbours
 from neuralviz.maps.opened import OpenCorpus, OpenMap, Selection, TextFilter
 from neuralviz.plots.theme import shorten
 from neuralviz.reading.dates import find_day
-from neuralviz.ui.address import is_lost, mark_lost, read_new, write
+from neuralviz.ui.address import is_lost, mark_lost, read_new, read_numbers, write
 from neuralviz.ui.choices import REMEMBERED, choose_one, needs_asking
 from neuralviz.ui.inputs import NO_VIEW, View, load_view, save_view
 from neuralviz.ui.page import plain
@@ -41,7 +40,6 @@ TEXT = "text"  # in the address: the number of the chosen text, from 1
 _KEPT = "corpus-selected-kept"  # session state: the last selection, and the id it is kept under
 _LINKED = "corpus-linked"  # session state: the corpus of the address that was opened last
 _CONTAINING = "containing"  # begins the reason of a selection by words
-_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 CHOSEN_TEXT, SELECTION, NEAREST = "Text", "Selection", "Neighbours of your sentence"
 DIFFERENT, CLUSTERS = "Where the maps disagree", "Clusters"
 WORDS, MEANING = "By words", "By meaning"
@@ -196,9 +194,9 @@ def read_chosen_text(corpus: OpenCorpus) -> None:
     linked = read_new(TEXT)
     if linked is not None:
         st.session_state.pop(ROW, None)
-        is_number = _is_linked(corpus) and _NUMBER.fullmatch(linked)
-        if is_number and int(linked) <= corpus.n_texts:
-            choose_row(int(linked) - 1, show=False)
+        for number in read_numbers(linked)[:1]:
+            if _is_linked(corpus) and number <= corpus.n_texts:
+                choose_row(number - 1, show=False)
 
 
 def write_chosen_text(view: MapView) -> None:
@@ -389,9 +387,9 @@ def search_samples(maps: Sequence[OpenMap]) -> None:
         runs = SessionRuns(f"corpus-sampling-{open_map.kept.id}")
         task = FindNeighbours(open_map.corpus.corpus.id, open_map.kept.id, K)
         doing = f"Finding the neighbours of {many(SAMPLED, 'text')} by {open_map.label} …"
-        found = show_work(runs, runs.start(task), doing, patience=0.05)
-        if found is not None:
-            open_map.sample(found)
+        sample = show_work(runs, runs.start(task), doing, patience=0.05)
+        if sample is not None:
+            open_map.sample(sample)
     if any(open_map.sample() is not None for open_map in missing):
         st.rerun()
 
@@ -411,5 +409,5 @@ def find_neighbours(open_map: OpenMap, row: int) -> Neighbours | None:
             return None
         run = runs.start(task)
     doing = f"Finding the neighbours by {open_map.label} …"
-    found = show_work(runs, run, doing)
-    return None if found is None else open_map.near(row, found.near)
+    result = show_work(runs, run, doing)
+    return None if result is None else open_map.near(row, result.near)
