@@ -108,7 +108,7 @@ def sort_first_table(page: Page) -> None:
 
 
 def hide_a_label(page: Page) -> None:
-    """Colours by another column show all; Back hides again, and one more Back shows all."""
+    """Back shows it, and Forward hides it; so do colours by another column, and Back."""
     settled(page)
     map_ = page.locator(".js-plotly-plot").first
     count = "figure => figure._fullData.filter(({visible}) => visible === 'legendonly').length"
@@ -121,13 +121,13 @@ def hide_a_label(page: Page) -> None:
 
     map_.locator(".legendtoggle").nth(1).click()
     expect_hidden(1)
-    choose(page, "Colour by", "half")
-    expect_hidden(0)
-    page.go_back()
-    expect_hidden(1)
     page.go_back()
     expect_hidden(0)
     page.go_forward()
+    expect_hidden(1)
+    choose(page, "Colour by", "half")
+    expect_hidden(0)
+    page.go_back()
     expect_hidden(1)
     map_.evaluate("figure => figure.send('click', {customdata: 20})")
     page.wait_for_function(RINGED)
