@@ -155,9 +155,12 @@ def _add_marks(
 def even_out(figures: Sequence[go.Figure]) -> None:
     """Give maps side by side equal frame heights, in place: room for titles, and for legends."""
     legends = {
-        tuple(trace.name for trace in figure.data if trace.showlegend)
+        tuple(
+            trace.name
+            for trace in figure.data
+            if trace.showlegend and figure.layout.showlegend is not False
+        )
         for figure in figures
-        if figure.layout.showlegend is not False
     }
     for figure in figures:
         figure.layout.meta["titles"] = [other.layout.title.text for other in figures]

@@ -176,10 +176,8 @@ def neurons_figure(deltas: np.ndarray, layer: str) -> go.Figure:
     n_epochs, dim = deltas.shape
     known_epochs = np.flatnonzero(np.isfinite(deltas).all(axis=1))
     latest = deltas[known_epochs[-1] if len(known_epochs) else 0]
-    with np.errstate(over="ignore"):
-        order = np.argsort(
-            latest.astype(np.float16), kind="stable"
-        )  # as kept: links sort them alike
+    with np.errstate(over="ignore"):  # links sort neurons alike: deltas are kept as float16
+        order = np.argsort(latest.astype(np.float16), kind="stable")
     n_rows = min(n_epochs, max(2, MAX_CELLS // dim))
     drawn = np.unique(np.linspace(0, n_epochs - 1, n_rows).round().astype(int))
     values = np.round(deltas[drawn][:, order], 5)

@@ -209,8 +209,19 @@ def _are_vectors(column: Sequence[str]) -> bool:
     return length > _VECTOR or n_fractions >= _FEWEST_FRACTIONS
 
 
-def describe_skipped(columns: Iterable[str], kind: str) -> tuple[str, ...]:
-    return tuple(f"Skipped the {kind} in the column “{column[:40]}”." for column in columns)
+class SkippedColumn(str):
+    """A note on a column that was left out, with the name of the column."""
+
+    column: str
+
+    def __new__(cls, column: str, kind: str) -> SkippedColumn:
+        note = super().__new__(cls, f"Skipped the {kind} in the column “{column[:40]}”.")
+        note.column = column
+        return note
+
+
+def describe_skipped(columns: Iterable[str], kind: str) -> tuple[SkippedColumn, ...]:
+    return tuple(SkippedColumn(column, kind) for column in columns)
 
 
 def _is_vector(value: Any) -> bool:

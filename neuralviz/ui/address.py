@@ -35,6 +35,12 @@ def begin_visit(page: StreamlitPage) -> None:
         st.session_state[_VISIT] = number + 1, page.title, context.is_history_navigation
 
 
+def visit_number() -> int:
+    """Which visit this is: of a page, or of another entry of the browser's history."""
+    number: int = st.session_state.get(_VISIT, _FIRST_VISIT)[0]
+    return number
+
+
 def read_new(name: str, key: str = "") -> str | None:
     """A parameter of an address that was just opened; None where the session state decides.
 
@@ -130,7 +136,7 @@ def remember_number(key: str, numbers: range, first: int, data: object = "") -> 
 
 def mark_lost(key: str) -> None:
     """Note that what the address names is gone: `is_lost` until another address is opened."""
-    st.session_state[f"{key}-lost"] = st.session_state.get(_VISIT, _FIRST_VISIT)[0]
+    st.session_state[f"{key}-lost"] = visit_number()
 
 
 def forget_loss(key: str) -> None:
@@ -138,5 +144,5 @@ def forget_loss(key: str) -> None:
 
 
 def is_lost(key: str) -> bool:
-    number, *_ = st.session_state.get(_VISIT, _FIRST_VISIT)
-    return st.session_state.get(f"{key}-lost") == number
+    lost: int | None = st.session_state.get(f"{key}-lost")
+    return lost == visit_number()

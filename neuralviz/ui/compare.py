@@ -369,11 +369,14 @@ def _list_pairs(panel: Panel) -> None:
     ranks = [f"{result.method}: rank" for result in results]
     table: dict[str, Any] = {"difference": 100 * differences.spread}
     ends = differences.first, differences.second
-    begins = np.array([f"{i}. {shorten(text, 80)}" for i, text in enumerate(panel.texts, 1)])
-    table |= {name: begins[texts] for name, texts in zip(TEXT_COLUMNS, ends, strict=True)}
+    table |= dict(zip(TEXT_COLUMNS, ends, strict=True))
     for m, result in enumerate(results):
         table[result.method] = differences.products[:, m]
         table[ranks[m]] = differences.ranks[:, m].astype(int)
+
+    def quote_beginnings(places: pd.Series) -> list[str]:
+        return [f"{i + 1}. {shorten(panel.texts[i], 80)}" for i in places]
+
     key = f"compare-pairs-{panel.run.id}"
     show_choosable_table(
         table,
@@ -387,6 +390,7 @@ def _list_pairs(panel: Panel) -> None:
         ["difference", *TEXT_COLUMNS, *ranks],  # that fit
         name="compare-pairs",
         limit=LISTED_PAIRS,
+        cells=dict.fromkeys(TEXT_COLUMNS, quote_beginnings),
     )
     all_pairs = partial(pairs_table, results)
     offer_table("All pairs", all_pairs, "pairs", place=key, provenance=panel.provenance)

@@ -62,6 +62,8 @@ _component = streamlit.components.v2.component(
 MOST_AREAS = 100  # in one selection
 _RUN_ID = re.compile(r"-?[0-9a-f]{24}")  # differs from visit to visit
 NOT_SORTED = -1  # by no column
+# at the beginning of a cell, as in sort_tables.js: no date, no place in a list
+_NUMBER = r"^([-+]?(?:\d[\d,]*)?\.?\d+(?:e[-+]?\d+)?)(?![\d./:-])"
 ROW_HEIGHT, LIST_HEIGHT = 37, 390  # px: of a row of a table, of a table at most
 
 
@@ -195,6 +197,7 @@ def show_table(
     name: str = "",  # of its order in the address; ``key`` if empty
     limit: int | None = None,  # rows that are shown
     choose: Callable[[int], None] | None = None,  # gets the place of a row that is ticked
+    cells: Mapping[str, Callable[[pd.Series], list[str]]] = {},  # written for the shown rows
     column_config: Mapping[str, Any] = {},
     title: str = "",
     files: Files | None = None,
@@ -214,6 +217,7 @@ def show_table(
         configs[head] = {**configs.get(head, {}), "label": f"{head} {'▼' if descends else '▲'}"}
         key = f"{key}-{order}"  # the head is not selected any more
     rows = rows[:limit]
+    rows = rows.assign(**{head: write_cells(rows[head]) for head, write_cells in cells.items()})
 
     def answer_click() -> None:
         selection = st.session_state[key]["selection"]
@@ -244,8 +248,15 @@ def show_table(
 
 
 def _fold(values: pd.Series) -> pd.Series:
-    """Texts without regard to case."""
-    return values if is_numeric_dtype(values) else values.astype(str).str.lower()
+    """Numbers by value, others as words without regard to case (2. before 10.), blank ones last."""
+    if is_numeric_dtype(values):
+        return values
+    words = values.astype(str).str.strip().str.lower().str.replace("−", "-")
+    words = words.where(values.notna() & words.str.contains(r"[^\W_]"))
+    digits = words.str.extract(_NUMBER)[0]
+    if digits.notna().equals(words.notna()):
+        return digits.str.replace(",", "").astype(float)
+    return words.str.replace(r"\d+", lambda found: found[0].zfill(20), regex=True)
 
 
 def show_choosable_table(

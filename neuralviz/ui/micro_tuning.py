@@ -58,6 +58,7 @@ from neuralviz.ui.address import (
     mark_lost,
     read_new,
     remember_number,
+    visit_number,
     write,
 )
 from neuralviz.ui.choices import (
@@ -106,7 +107,7 @@ RUNS = SessionRuns(KEY, kept=8, stops_former=False)
 HEIGHT = 300  # px: leaves room for the blank below, on the first screen
 SETTINGS_LENGTH = 300  # characters of the line below a run's figures
 STAGE_LETTERS = 90  # of the chosen text, on one line of the stage
-# session state: the shown runs, the newest one, and the id of the run that was started by a press
+# session state: the shown runs, the newest one, and the run that a press has started in which visit
 SHOWN_RUNS, NEWEST, PRESSED = "shown-runs", "micro-tuning-newest", "micro-tuning-pressed"
 KEPT_RUNS = "micro-tuning-kept-runs"  # the address has those, unless it is that of the settings
 RECORDED = "recorded"
@@ -145,7 +146,8 @@ def show() -> None:
     with dim_old_results("tune-after", bool(note)):
         _show_finished([run for run, _ in visible_runs], picked)
     newest = RUNS.last()
-    if newest is not None and newest.id == st.session_state.get(PRESSED):  # on a narrow screen
+    pressed = st.session_state.get(PRESSED)
+    if newest is not None and (newest.id, visit_number()) == pressed:  # on a narrow screen
         point_to(f".st-key-{KEY}-state-{newest.id}", is_framed=False)
 
 
@@ -172,7 +174,7 @@ def _ask_run(model_id: str, texts: Sequence[str]) -> TuningSettings | None:
         if st.session_state[f"{KEY}-source"] in USER_SOURCES:
             put_texts_in_address(KEY, texts)
         run = RUNS.start(task, again=True, view=result_view_id(KEY))
-        st.session_state[PRESSED] = run.id
+        st.session_state[PRESSED] = run.id, visit_number()
     is_example = model_id == BUNDLED and st.session_state[f"{KEY}-source"] == "Example"
     if not _restore(task) and is_example and is_tour_at("Micro-tuning"):  # without a press
         RUNS.start(task, again=True, view=COMMON_VIEW)
@@ -559,7 +561,7 @@ def _show_record(
             _draw(figure, record, text, f"{key}-norm", "delta norm")
         _show_neurons(record, key, text, place)
         if text in record.reports:
-            _show_predictions(record, key, text)
+            _show_predictions(record, key, text, place)
 
 
 def _draw(
@@ -657,7 +659,7 @@ def _show_shares(record: RunRecord, key: str, text: int) -> None:
     st.caption(plain(" ".join(filter(None, notes))))
 
 
-def _show_predictions(record: RunRecord, key: str, text: int) -> None:
+def _show_predictions(record: RunRecord, key: str, text: int, place: int) -> None:
     report = record.reports[text]
     before, after = report.before, report.after
     title = "What the model predicts at the masked positions"
@@ -675,6 +677,7 @@ def _show_predictions(record: RunRecord, key: str, text: int) -> None:
     show_table(
         table,
         f"{key}-predictions",
+        name=f"tune-predictions-{place + 1}",  # a run's id differs from visit to visit
         title=title,
         height=320,
         column_config={

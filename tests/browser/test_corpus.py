@@ -262,6 +262,7 @@ def test_an_upload_becomes_a_map_that_is_kept(page: Page, address: str, tmp_path
     expect(page.get_by_role("combobox", name="Embeddings")).to_have_value(
         "Column “by_me” of own.parquet"
     )
+    expect(page.get_by_text("Skipped the lists")).to_have_count(0)  # they are offered
     page.get_by_role("button", name="Save and make a map").click()
     page.locator("[aria-label='Map by file: own.parquet'] .main-svg").first.wait_for()
     expect(page).to_have_url(re.compile("map-a=file"))

@@ -55,6 +55,8 @@ SEEN = """() => {
     }
 }"""
 
+RINGED = "() => document.querySelector('.js-plotly-plot')._fullData.length > 3"  # and two labels
+
 
 @pytest.fixture(scope="module")
 def store(home: Path) -> CorpusStore:
@@ -62,7 +64,10 @@ def store(home: Path) -> CorpusStore:
 
 
 def add_corpus(store: CorpusStore, name: str) -> Corpus:
-    labels = {"kind": tuple(text.split()[1] for text in TEXTS)}
+    labels = {
+        "kind": tuple(text.split()[1] for text in TEXTS),
+        "half": tuple("first" if text[-2] < "g" else "second" for text in TEXTS),
+    }
     return store.add(name, ReadTexts(tuple(TEXTS), labels=labels))
 
 
@@ -102,10 +107,38 @@ def sort_first_table(page: Page) -> None:
     settled(page)
 
 
+def hide_a_label(page: Page) -> None:
+    """Colours by another column show all; Back hides again, and one more Back shows all."""
+    settled(page)
+    map_ = page.locator(".js-plotly-plot").first
+    count = "figure => figure._fullData.filter(({visible}) => visible === 'legendonly').length"
+
+    def expect_hidden(n: int) -> None:
+        address = expect(page)
+        (address.to_have_url if n else address.not_to_have_url)(re.compile("hidden"))
+        settled(page)
+        assert map_.evaluate(count) == n
+
+    map_.locator(".legendtoggle").nth(1).click()
+    expect_hidden(1)
+    choose(page, "Colour by", "half")
+    expect_hidden(0)
+    page.go_back()
+    expect_hidden(1)
+    page.go_back()
+    expect_hidden(0)
+    page.go_forward()
+    expect_hidden(1)
+    map_.evaluate("figure => figure.send('click', {customdata: 20})")
+    page.wait_for_function(RINGED)
+    expect_hidden(1)
+
+
 def search_and_select(page: Page) -> None:
     make = page.get_by_role("button", name="Make both maps")
     make.click()
     expect(make).to_have_count(0)
+    hide_a_label(page)
     page.get_by_role("textbox", name="Search").fill("long")
     page.keyboard.press("Enter")
     answer = page.locator(".st-key-headline-maps").filter(has_text="contain “long”")

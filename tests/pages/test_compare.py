@@ -126,6 +126,43 @@ def test_a_link_brings_texts_labels_order_and_results_back(
     for sorted_page in (other.run(), page_at("compare", **other.query_params).run()):
         pairs = next(t.value for t in sorted_page.dataframe if "difference" in t.value)
         np.testing.assert_array_equal(pairs["cls"], cosines[:2])
+        assert set(pairs["text A"]) <= {"1. A cat sleeps.", "2. It rains."}
+
+
+CELLS = {
+    "places": ["2. b", "10. a", "1. c", "", "11. d"],
+    "numbers": ["−0.5", "0.25", "−0.125", "–", "1,200"],
+    "ranks": ["10 of 66", "2 of 66", "66 of 66", "", "9 of 66"],
+    "ranges": ["10.1 (9.0 … 11.0)", "9.5 (9.1 … 9.9)", "9.7", "–", "100.0"],
+    "dates": ["2026-02-01", "2025-12-31", "2026-01-15", "", "2026-10-01"],
+    "words": ["pear", "Apple", "plum 2", None, "plum 10"],
+}
+SORTED = {
+    "places": [2, 0, 1, 4, 3],
+    "numbers": [0, 2, 1, 4, 3],
+    "ranks": [1, 4, 0, 2, 3],
+    "ranges": [1, 2, 0, 4, 3],
+    "dates": [1, 2, 0, 4, 3],
+    "words": [1, 0, 2, 4, 3],
+}
+
+
+def show_cells(cells: dict[str, list[str]]) -> None:
+    import pandas as pd
+
+    from neuralviz.ui.figures import show_table
+
+    table = pd.DataFrame(cells).assign(row=range(5))
+    show_table(table, "t", limit=4, cells={"row": lambda rows: [f"row {i}" for i in rows]})
+
+
+def test_tables_sort_numbers_by_value_and_words_by_their_numbers() -> None:
+    page = AppTest.from_function(show_cells, args=(CELLS,)).run()
+    for place, rows in enumerate(SORTED.values()):
+        for descends in (0, 1):  # blank cells stay last
+            page.session_state["sort-t"] = 2 * place + descends
+            order = rows[:4][::-1] if descends else rows[:4]
+            assert page.run().dataframe[0].value["row"].tolist() == [f"row {i}" for i in order]
 
 
 def test_identical_texts_have_no_ranks_and_a_method_that_fails_leaves_the_others() -> None:

@@ -48,6 +48,11 @@ def paste(text: str, **address: str | list[str]) -> AppTest:
     return page.run()
 
 
+def scrolls(page: AppTest) -> bool:
+    names = [one.proto.component_name for one in page.get("bidi_component")]
+    return any(name.endswith("pointer") for name in names)
+
+
 last_run = partial(pages.last_run, kind="micro-tuning")
 
 
@@ -76,7 +81,10 @@ def test_links_bring_a_run_and_the_earlier_one_over_which_it_is_drawn_back(
     assert [heading.value for heading in page.subheader if "Run" in heading.value] == ["Run 1"]
     alone = {**page.query_params, "epochs": "3"}  # which a browser writes
     page.pills(key="shown-runs").set_value([1, 2]).run()
-    both = {**page.query_params, "epochs": "3"}
+    page.toggle(key="tune-more-1").set_value(True).run()
+    page.session_state["sort-tune-predictions-1"] = 6  # a click on the head of the fourth column
+    page.run()
+    both = {**page.query_params, "epochs": "3", "tune-more-1": "true"}
     view, kept = page.query_params["view"], tmp_path / "results"
     wait_until(lambda: len(list(kept.glob(f"{view}.*"))) == 2, 10)
 
@@ -85,6 +93,7 @@ def test_links_bring_a_run_and_the_earlier_one_over_which_it_is_drawn_back(
     assert comparison in read_markdown(again)
     assert "Result of" in read_captions(again)
     assert last_run(again).is_reopened
+    assert again.dataframe[0].value["probability after"].is_monotonic_increasing
     assert last_run(again).result.texts == ("The dog barks.", "A cat sleeps.")
     embeddings = last_run(again).result.embeddings()
     np.testing.assert_array_equal(embeddings, last_run(page).result.embeddings())
@@ -99,6 +108,9 @@ def test_links_bring_a_run_and_the_earlier_one_over_which_it_is_drawn_back(
         assert "shown-runs" not in lost.query_params
     other = page_at("micro_tuning", view=view, epochs="4").run()
     assert "micro-tuning-runs" not in other.session_state  # nothing of other settings
+    assert scrolls(page)
+    page.session_state["visit"] = 7, "Micro-tuning", False  # coming back from another page
+    assert not scrolls(page.run())
 
 
 def test_stop_keeps_what_was_learnt_and_a_stopped_run_is_started_again(page: AppTest) -> None:

@@ -251,8 +251,13 @@ def test_a_map_opens_with_the_middle_of_its_points_in_all_of_the_frame() -> None
     true = map_figure(CLOUD, np.arange(297), title="", home=HOME, axes=("first", "second"))
     assert true.layout.yaxis.scaleratio == 1  # its distances mean something
     topics = [colour_by_category("topic", list(letters) * 99) for letters in ("abc", "abd")]
-    for second, margin in ((topics[0], None), (topics[1], 110)):
-        maps = [map_figure(CLOUD, np.arange(297), c, title=c.name) for c in (topics[0], second)]
+    folded = replace(topics[0], are_clusters=True)  # names on the map replace its legend
+    standout = Standout(names=TIGHT_NAMES)
+    for second, margin in ((topics[0], None), (topics[1], 110), (folded, 110)):
+        maps = [
+            map_figure(CLOUD, np.arange(297), colour, title=colour.name, standout=standout)
+            for colour in (topics[0], second)
+        ]
         even_out(maps)  # room for legends is left only where they differ
         assert [figure.layout.margin.b for figure in maps] == [margin, margin]
         assert maps[0].layout.meta["titles"] == ["topic", "topic"]

@@ -23,7 +23,7 @@ from neuralviz.errors import TextError
 from neuralviz.reading import arrow_tables, source, tables
 from neuralviz.reading.delimited import read_delimited
 from neuralviz.reading.source import Source
-from neuralviz.reading.table import join_tables
+from neuralviz.reading.table import SkippedColumn, join_tables
 from neuralviz.reading.tables import read_table
 from neuralviz.reading.texts import read_texts
 from tests.support.table_files import WRITERS, Column, as_excel, as_text, delimited, rows_of
@@ -377,6 +377,10 @@ def test_parquet_values_are_written_as_a_person_would() -> None:
         "Skipped the binary data in the column “image”.",
         "Skipped the lists of numbers in the column “tokens”.",
     )
+    long = "vector " * 20
+    (note,) = read_table(as_parquet({"text": ["a", "b"], long: left_out["vector"]})).notes
+    assert isinstance(note, SkippedColumn)  # the page asks whether the column is offered
+    assert note.column == long
 
 
 def test_columns_of_a_parquet_file_may_have_one_name() -> None:

@@ -85,12 +85,25 @@ function putOnStage(node, layout) {
   change(layout, node.figure.layout.meta?.stage ?? {})
 }
 
-function dataFor(node) {
-  const [n, ...hidden] = node.hiddenTraces
-  const data = node.figure.data.map((trace, place, { length }) => { // copies, which plotly changes
-    const isHidden = n === length && hidden.includes(place)
-    return { ...trace, ...(isHidden ? { visible: "legendonly" } : {}) }
+// Entries of the legend by their names, and by what they are of; an address tells no names.
+function digestsOf({ data, layout }) {
+  const digestOf = (text) =>
+    [...text].reduce((sum, letter) => Math.imul(sum ^ letter.codePointAt(0), 16777619), 2166136261)
+  const seen = {}
+  return data.map(({ name, showlegend, legendgroup }) => {
+    if (showlegend === false && !legendgroup) return ""
+    const entry = [layout.legend?.uirevision, legendgroup, name].join(" ")
+    if (!legendgroup) seen[entry] = (seen[entry] ?? 0) + 1 // long labels may begin alike
+    return (digestOf(`${entry} ${seen[entry] ?? ""}`) >>> 0).toString(36)
   })
+}
+
+function dataFor(node) {
+  const digests = digestsOf(node.figure)
+  const data = node.figure.data.map((trace, place) => ({ // copies, which plotly changes
+    ...trace,
+    ...(node.hiddenEntries.includes(digests[place]) ? { visible: "legendonly" } : {}),
+  }))
   if (!node.stageHeight) return data
   return data.map((trace) => {
     const { textfont, insidetextfont, outsidetextfont, colorbar } = trace
@@ -141,7 +154,9 @@ function layoutFor(node) {
   for (const [name, seen] of Object.entries(node.zoomed ?? {})) {
     layout[name] = { ...layout[name], ...seen }
   }
-  if (node.returns) layout.uirevision = `${layout.uirevision} ${node.returns}`
+  for (const part of node.returns ? [layout, layout.legend ?? {}] : []) {
+    if ("uirevision" in part) part.uirevision = `${part.uirevision} ${node.returns}`
+  }
   const view = `${node.revision} ${node.returns ?? ""}`
   if (node.isZoomed && node.viewed === view) { // what a person has zoomed to stays
     for (const name of ["xaxis", "yaxis"]) {
@@ -160,11 +175,12 @@ function layoutFor(node) {
   return layout
 }
 
-// The address has what a person has zoomed to or turned, by axis or scene, and, behind the number of
-// traces, those that are hidden in the legend; for this figure alone.
+// The address has what a person has zoomed to or turned, by axis or scene, and what is hidden in the
+// legend; for this figure alone.
 function readZoom(node) {
   node.zoomed = {}
-  node.hiddenTraces = []
+  node.hiddenEntries = []
+  node.keptZoom = {}
   node.zoomText = window.neuralvizAddress?.zoomOf(node.spec.place) ?? ""
   const [drawn, seen] = node.zoomText.split("~")
   if (drawn !== node.spec.drawn) return
@@ -172,15 +188,16 @@ function readZoom(node) {
     for (const [name, at] of Object.entries(JSON.parse(seen))) {
       if (/^[xy]axis\d*$/.test(name)) node.zoomed[name] = { range: at, autorange: false }
       if (/^scene\d*$/.test(name)) node.zoomed[name] = { camera: at }
-      if (name === "hidden") node.hiddenTraces = [...at]
+      if (name === "hidden") node.hiddenEntries = at.map(String)
+      else node.keptZoom[name] = at
     }
   } catch {
-    [node.zoomed, node.hiddenTraces] = [{}, []]
+    [node.zoomed, node.hiddenEntries, node.keptZoom] = [{}, [], {}]
   }
   if (node.spec.windows) node.zooming = setTimeout(tellWindow, ZOOMS_AFTER, node)
 }
 
-function keepZoom(node) {
+function zoomOf(node) {
   const own = node.figure.layout
   const seen = {}
   for (const [name, part] of Object.entries(node._fullLayout)) {
@@ -190,8 +207,16 @@ function keepZoom(node) {
       seen[name] = part.camera
     }
   }
-  const hidden = node._fullData.flatMap(({ visible }, i) => (visible === "legendonly" ? [i] : []))
-  if (hidden.length) seen.hidden = [node._fullData.length, ...hidden]
+  return seen
+}
+
+function keepSeen(node) {
+  const digests = digestsOf(node.drawn)
+  const isHidden = (digest, place) => digest && node._fullData[place].visible === "legendonly"
+  const others = node.hiddenEntries.filter((digest) => !digests.includes(digest)) // filtered out
+  node.hiddenEntries = [...new Set([...others, ...digests.filter(isHidden)])]
+  const seen = { ...node.keptZoom }
+  if (node.hiddenEntries.length) seen.hidden = node.hiddenEntries
   const short = (_, value) => typeof value === "number" ? Number(value.toPrecision(5)) : value
   const isZoomed = Object.keys(seen).length
   node.zoomText = isZoomed ? `${node.spec.drawn}~${JSON.stringify(seen, short)}` : ""
@@ -203,7 +228,7 @@ function fitOf({ title, margin, legend }) {
   return JSON.stringify([title, margin, legend])
 }
 
-function draw(Plotly, node) {
+async function draw(Plotly, node) {
   if (node.revision !== node.spec.layout.uirevision) { // another figure has a zoom of its own
     node.revision = node.spec.layout.uirevision
     node.begins = node.spec.window
@@ -217,7 +242,15 @@ function draw(Plotly, node) {
   node.style.height = `${node.stageHeight || node.spec.layout.height}px`
   const layout = layoutFor(node)
   node.fit = fitOf(layout)
-  return Plotly.react(node, dataFor(node), layout, node.config)
+  const legendOf = (figure) => figure.layout.legend?.uirevision
+  const isOther = node.drawn && legendOf(node.drawn) !== legendOf(node.figure)
+  node.drawn = node.figure
+  await Plotly.react(node, dataFor(node), layout, node.config)
+  // Of other colours, other entries were hidden; those of an address that was gone back to stay.
+  if (!isOther || !node.hiddenEntries.length) return
+  const digests = digestsOf(node.drawn)
+  node.hiddenEntries = node.hiddenEntries.filter((digest) => digests.includes(digest))
+  keepSeen(node)
 }
 
 function plain(value) {
@@ -306,14 +339,17 @@ function listen(Plotly, node) {
   node.on("plotly_relayout", (change) => {
     if (node.redrawn) return // a person's doing alone
     const isZoom = Object.keys(change).some((name) => /range|camera/.test(name))
-    if (isZoom) keepZoom(node)
+    if (isZoom) {
+      node.keptZoom = zoomOf(node)
+      keepSeen(node)
+    }
     if (!node.spec.windows) return
     node.isZoomed ||= isZoom
     clearTimeout(node.zooming)
     node.zooming = setTimeout(tellWindow, ZOOMS_AFTER, node)
   })
   node.on("plotly_restyle", ([change]) => {
-    if (!node.redrawn && "visible" in change) keepZoom(node)
+    if (!node.redrawn && "visible" in change) keepSeen(node)
   })
   node.on("plotly_hover", ({ points: [point] }) => {
     const row = point.customdata

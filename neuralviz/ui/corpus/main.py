@@ -41,7 +41,7 @@ from neuralviz.maps.projection import (
 from neuralviz.models.shared import LOADERS, held_model, is_at_hand, trained_encoder
 from neuralviz.plots.theme import shorten
 from neuralviz.reading.source import WITHOUT_NAMES, Source
-from neuralviz.reading.table import describe_skipped
+from neuralviz.reading.table import SkippedColumn
 from neuralviz.reading.texts import ReadTexts, read_files
 from neuralviz.reading.vectors import ENDINGS, ReadVectors, list_vector_columns, read_vectors
 from neuralviz.store.corpora import MAX_NAME, Corpus, CorpusStore
@@ -477,10 +477,9 @@ def _show_add_dialog() -> None:
     except NeuralvizError as error:
         show_error(error)
         return
-    offered = describe_skipped(new.columns, "lists of numbers")  # as embeddings
     for note in new.read.notes:
-        if note not in offered:
-            st.caption(plain(note))
+        if not isinstance(note, SkippedColumn) or note.column not in new.columns:
+            st.caption(plain(note))  # the others are offered as embeddings
     visibility = describe_corpus_visibility()
     if not new.read.texts:
         destination = visibility or describe_destination("What you add")
