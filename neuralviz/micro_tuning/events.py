@@ -16,7 +16,6 @@ from neuralviz.micro_tuning.settings import Blueprint, TuningSettings
 from neuralviz.models.tokens import TokenizedText
 from neuralviz.words import ShortRepr
 
-
 CANCELLING = 3.0  # sum of a layer's shares without their signs; above, they tell little
 
 
