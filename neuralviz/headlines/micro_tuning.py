@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from neuralviz.micro_tuning.walkthrough import Walkthrough
 
 QUOTED = 28  # characters of a text
+LONGEST_WORD = 24  # characters of a word in a sentence
 NAMED = 3  # words with the largest shares
 MOST_GUESSES = 5  # in a sentence
 UNREADABLE = 0.5  # share of a text's tokens that are unknown to the vocabulary
@@ -136,7 +137,7 @@ def describe_words(record: RunRecord, text: int) -> str:
         n = len(places[word])
         sign = "−" if shares[word] < 0 else ""
         often = f" in {n} places" if n > 1 else ""
-        return f"“{spelt[word]}” ({sign}{percent(abs(shares[word]))}{often})"
+        return f"“{_cut_word(spelt[word])}” ({sign}{percent(abs(shares[word]))}{often})"
 
     share, verb = ("shares", "come") if len(largest) > 1 else ("share", "comes")
     is_against = any(shares[word] < 0 for word in largest)
@@ -242,6 +243,10 @@ def describe_guesses(tokens: Sequence[str], predictions: MaskedPredictions) -> s
     if len(predictions) > 1:
         beginning = "guesses for the masked tokens are"
     return f"The model's best {beginning} {joined(guesses)}{masked}."
+
+
+def _cut_word(word: str) -> str:
+    return word if len(word) <= LONGEST_WORD else f"{word[: LONGEST_WORD - 1]}…"
 
 
 TIE = 0.005  # cosine similarities that differ by less look equal with two digits

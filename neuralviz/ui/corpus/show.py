@@ -50,7 +50,7 @@ from neuralviz.ui.corpus.search import (
 )
 from neuralviz.ui.downloads import offer_table
 from neuralviz.ui.figures import Handlers, show_choosable_table, show_figure
-from neuralviz.ui.page import plain, show_error, show_headline, slide
+from neuralviz.ui.page import hide_on_stage, plain, show_error, show_headline, slide
 from neuralviz.words import many, percent
 
 MOST_SENT = 5_000  # texts of a corpus; the points of a larger one reach the browser without texts
@@ -431,7 +431,7 @@ def show_accuracy(view: MapView) -> None:
         "corpus": f"{corpus.corpus.name}, {corpus.n_texts:,} texts",
         "methods": "; ".join(labels),
     }
-    with slide("accuracy"):
+    with hide_on_stage("accuracy"):
         show_figure(
             label_accuracy_figure(labels, bars, scores.baselines, title=title),
             f"{corpus.corpus.name} knn-accuracy",
