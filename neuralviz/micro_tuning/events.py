@@ -16,6 +16,8 @@ from neuralviz.micro_tuning.settings import Blueprint, TuningSettings
 from neuralviz.models.tokens import TokenizedText
 from neuralviz.words import ShortRepr
 
+CANCELLING = 3.0  # sum of a layer's shares without their signs; above, they tell little
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TokenShares(ShortRepr):
@@ -28,8 +30,13 @@ class TokenShares(ShortRepr):
     decay: tuple[np.ndarray, ...]  # per layer, [dim] contribution of weight decay
 
     def token_shares(self) -> np.ndarray:
-        """[token] projection of contributions on the delta, relative to it, mean over layers."""
-        # negative: against the delta; with `decay_share` they sum to 1, or 0 if nothing moved
+        """[token] projection of contributions on the delta, relative to it, mean over layers.
+
+        Negative ones are against the delta; with `decay_share` all sum to 1, or to 0 if nothing
+        moved. AdamW divides by the size of the gradient: where the tokens' gradients nearly cancel,
+        their contributions are many times the delta. Layers whose shares sum to more than 3 without
+        their signs are left out, unless all do; then the one with the smallest sum is taken.
+        """
         return self._shares()[:-1]
 
     def decay_share(self) -> float:
@@ -42,7 +49,10 @@ class TokenShares(ShortRepr):
             delta = parts.sum(axis=0)
             if delta.any():
                 layer_shares.append(parts @ delta / (delta @ delta))
-        return np.mean(layer_shares, axis=0) if layer_shares else np.zeros(len(self.tokens[0]) + 1)
+        if not layer_shares:
+            return np.zeros(len(self.tokens[0]) + 1)
+        sums = np.abs(layer_shares).sum(axis=1)
+        return np.mean(np.array(layer_shares)[sums <= max(CANCELLING, sums.min())], axis=0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -115,6 +115,14 @@ def test_shares_of_known_parts() -> None:
     assert (still.token_shares().tolist(), still.decay_share()) == ([0, 0], 0)
     both = TokenShares(tokens=(moved, np.zeros((2, 2))), decay=(np.array([-1.0, 0]), np.zeros(2)))
     np.testing.assert_allclose([*both.token_shares(), both.decay_share()], [0.75, 0.5, -0.25])
+    cancelling = (
+        np.array([[400.0, 0.0], [-399.0, 0.0]]),
+        np.zeros(2),
+    )  # 400 and −399 times the delta
+    clear = TokenShares((shares.tokens[0], cancelling[0]), (shares.decay[0], cancelling[1]))
+    np.testing.assert_allclose(clear.token_shares(), [0.75, 0.5])
+    alone = TokenShares((cancelling[0],), (cancelling[1],))
+    np.testing.assert_allclose(alone.token_shares(), [400, -399])
 
 
 def test_following_tokens_is_refused_beyond_a_limit(tiny: LanguageModel, monkeypatch) -> None:
