@@ -213,11 +213,15 @@ class SkippedColumn(str):
     """A note on a column that was left out, with the name of the column."""
 
     column: str
+    kind: str
 
     def __new__(cls, column: str, kind: str) -> SkippedColumn:
         note = super().__new__(cls, f"Skipped the {kind} in the column “{column[:40]}”.")
-        note.column = column
+        note.column, note.kind = column, kind
         return note
+
+    def __reduce__(self) -> tuple[type[SkippedColumn], tuple[str, str]]:  # in caches
+        return SkippedColumn, (self.column, self.kind)
 
 
 def describe_skipped(columns: Iterable[str], kind: str) -> tuple[SkippedColumn, ...]:
