@@ -386,7 +386,7 @@ def _list_pairs(panel: Panel) -> None:
         },
         ["difference", *TEXT_COLUMNS, *ranks],  # that fit
         name="compare-pairs",
-        most=LISTED_PAIRS,
+        limit=LISTED_PAIRS,
     )
     all_pairs = partial(pairs_table, results)
     offer_table("All pairs", all_pairs, "pairs", place=key, provenance=panel.provenance)

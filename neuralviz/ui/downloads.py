@@ -166,10 +166,10 @@ def _write_page(page: str, entries: Sequence[Entry]) -> str:
     common = {
         name: value
         for name, value in (settings[0] if settings else {}).items()
-        if all(others.get(name) == value for others in settings)
+        if all(values.get(name) == value for values in settings)
     }
     body = []
     for entry in parts:
-        own = {n: value for n, value in entry.about.settings.items() if n not in common}
-        body += [entry.html() if entry.html else "", note_html(About(settings=own).line)]
+        specific = {n: value for n, value in entry.about.settings.items() if n not in common}
+        body += [entry.html() if entry.html else "", note_html(About(settings=specific).line)]
     return page_html(About(page, common), "".join(body))

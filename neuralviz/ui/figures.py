@@ -193,7 +193,7 @@ def show_table(
     key: str,
     *,
     name: str = "",  # of its order in the address; ``key`` if empty
-    most: int | None = None,  # rows that are shown
+    limit: int | None = None,  # rows that are shown
     choose: Callable[[int], None] | None = None,  # gets the place of a row that is ticked
     column_config: Mapping[str, Any] = {},
     title: str = "",
@@ -205,28 +205,28 @@ def show_table(
     A click on the head of a column sorts all rows by it, a second one the other way round, and a
     third one brings the first order back. Links keep the order.
     """
-    columns, by = list(look.get("column_order") or table.columns), f"sort-{name or key}"
-    order: int = remember_number(by, range(NOT_SORTED, 2 * len(columns)), NOT_SORTED, columns)
-    shown, configs = table.reset_index(drop=True), dict(column_config)
+    columns, sort_key = list(look.get("column_order") or table.columns), f"sort-{name or key}"
+    order: int = remember_number(sort_key, range(NOT_SORTED, 2 * len(columns)), NOT_SORTED, columns)
+    rows, configs = table.reset_index(drop=True), dict(column_config)
     if order != NOT_SORTED:
         head, descends = columns[order // 2], order % 2 == 1
-        shown = shown.sort_values(head, ascending=not descends, kind="stable", key=_fold)
+        rows = rows.sort_values(head, ascending=not descends, kind="stable", key=_fold)
         configs[head] = {**configs.get(head, {}), "label": f"{head} {'▼' if descends else '▲'}"}
         key = f"{key}-{order}"  # the head is not selected any more
-    shown = shown[:most]
+    rows = rows[:limit]
 
     def answer_click() -> None:
         selection = st.session_state[key]["selection"]
         for first in (2 * columns.index(head) for head in selection["columns"]):
-            st.session_state[by] = {first: first + 1, first + 1: NOT_SORTED}.get(order, first)
+            st.session_state[sort_key] = {first: first + 1, first + 1: NOT_SORTED}.get(order, first)
         for row in selection["rows"]:
             if choose is not None:
-                choose(int(shown.index[row]))
+                choose(int(rows.index[row]))
 
     place = f"table-{key}"
     with st.container(key=place):
         st.dataframe(
-            shown,
+            rows,
             hide_index=True,
             key=key,
             on_select=answer_click,
@@ -239,7 +239,7 @@ def show_table(
         for head, config in column_config.items()
         if str(config["type_config"].get("format", "")).startswith("%")
     }
-    html = partial(frame_html, shown[columns], title, formats)
+    html = partial(frame_html, rows[columns], title, formats)
     offer(key, Entry(title, files or {}, html, place=place))
 
 

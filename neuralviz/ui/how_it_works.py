@@ -128,8 +128,8 @@ def _show_step(
         if walk is None:
             st.markdown(step.sentence)
         else:
-            found = plain(describe(walk)[number - 1])
-            show_headline(f"{found}\n\n{step.sentence}", key=f"{PAGE}-step")
+            answer = plain(describe(walk)[number - 1])
+            show_headline(f"{answer}\n\n{step.sentence}", key=f"{PAGE}-step")
             if steps is MOMENTS and walk.is_hardly_read:
                 st.warning(plain(warn_of_unread("text 1", walk.tuning.model_id)))
             step.show(walk)

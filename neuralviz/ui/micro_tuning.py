@@ -425,14 +425,14 @@ def _choose_runs(
     None for the recorded run.
     """
     runs: list[Run[RunRecord]] = RUNS.list_runs()
-    own, is_recorded = _find_own(settings), _is_recorded(settings)
+    saved, is_recorded = _find_own(settings), _is_recorded(settings)
     newest = RECORDED if is_recorded or not runs else runs[-1].id
     if linked is not None or st.session_state.get(NEWEST) != newest:
         first = [run for run in runs[-2:] if run is runs[-1] or _can_be_overlaid(run, runs[-1])]
-        shown = [] if is_recorded else first
+        listed = [] if is_recorded else first
         if linked is not None:
-            shown = linked or own
-        st.session_state[SHOWN_RUNS] = [run.number for run in shown]
+            listed = linked or saved
+        st.session_state[SHOWN_RUNS] = [run.number for run in listed]
         st.session_state[NEWEST] = newest
     if len(runs) + is_recorded > 1:
         st.pills(
@@ -447,7 +447,7 @@ def _choose_runs(
     chosen = [run for run in runs if run.number in st.session_state[SHOWN_RUNS]][-2:]
     if not chosen and not is_recorded:
         chosen = runs[-1:]
-    write({SHOWN_RUNS: "" if chosen == own else ".".join(filter(None, map(_keep_run, chosen)))})
+    write({SHOWN_RUNS: "" if chosen == saved else ".".join(filter(None, map(_keep_run, chosen)))})
     if len(chosen) == 2 and _can_be_overlaid(*chosen):
         return [(chosen[1], chosen[0])]
     return [(run, None) for run in chosen]
@@ -464,8 +464,8 @@ def _describe_difference(
     record: RunRecord, model_id: str, texts: Sequence[str], settings: TuningSettings | None
 ) -> str:
     """A sentence where the figures are not of what the widgets hold; else empty."""
-    shown = record.model_id, record.texts, record.settings
-    if (model_id, tuple(texts), settings) == shown:
+    of_record = record.model_id, record.texts, record.settings
+    if (model_id, tuple(texts), settings) == of_record:
         return ""
     return (
         "These figures belong to other texts or settings, or to another model. Press **Tune** to "

@@ -98,17 +98,19 @@ def _describe_words(view: MapView, query: str) -> str:
     """How many texts contain the words, and in which cluster of the first map most of them are."""
     first, within = view.maps[0], view.within
     chosen = np.zeros(view.corpus.n_texts, bool) if view.selection is None else view.selection.mask
-    shown = np.ones_like(chosen) if within is None else within
+    searched = np.ones_like(chosen) if within is None else within
     labels, n = first.clusters.labels, first.clusters.n + 1  # the last for those in none
-    found, sizes = (np.bincount(labels[mask] % n, minlength=n) for mask in (chosen, shown))
+    hits, sizes = (np.bincount(labels[mask] % n, minlength=n) for mask in (chosen, searched))
     clusters = [
         (_quote(name), n_found, size)
         for name, n_found, size in zip(
-            first.kept.cluster_names, found.tolist(), sizes.tolist(), strict=False
+            first.kept.cluster_names, hits.tolist(), sizes.tolist(), strict=False
         )
         if name != UNNAMED
     ]
-    return headlines.describe_matches(plain(query), int(chosen.sum()), int(shown.sum()), clusters)
+    return headlines.describe_matches(
+        plain(query), int(chosen.sum()), int(searched.sum()), clusters
+    )
 
 
 # --- what colours mean ---------------------------------------------------------------------------

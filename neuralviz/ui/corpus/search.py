@@ -389,9 +389,9 @@ def search_samples(maps: Sequence[OpenMap]) -> None:
         runs = SessionRuns(f"corpus-sampling-{open_map.kept.id}")
         task = FindNeighbours(open_map.corpus.corpus.id, open_map.kept.id, K)
         doing = f"Finding the neighbours of {many(SAMPLED, 'text')} by {open_map.label} …"
-        found = show_work(runs, runs.start(task), doing, patience=0.05)
-        if found is not None:
-            open_map.sample(found)
+        sample = show_work(runs, runs.start(task), doing, patience=0.05)
+        if sample is not None:
+            open_map.sample(sample)
     if any(open_map.sample() is not None for open_map in missing):
         st.rerun()
 
@@ -411,5 +411,5 @@ def find_neighbours(open_map: OpenMap, row: int) -> Neighbours | None:
             return None
         run = runs.start(task)
     doing = f"Finding the neighbours by {open_map.label} …"
-    found = show_work(runs, run, doing)
-    return None if found is None else open_map.near(row, found.near)
+    result = show_work(runs, run, doing)
+    return None if result is None else open_map.near(row, result.near)
