@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 from urllib.parse import parse_qs
 
 import streamlit as st
@@ -86,6 +86,15 @@ def read_numbers(typed: str) -> tuple[int, ...]:
     return tuple(int(part) for part in typed.split(",") if _NUMBER.fullmatch(part))
 
 
+def run_page_again() -> NoReturn:
+    """Run the script again, unless a request waits that stops it here, such as *Back*'s.
+
+    Such a request would get the address of this run from `st.rerun`.
+    """
+    st.empty()
+    st.rerun()
+
+
 def remember_choice(key: str, first: Choice) -> Choice:
     """The value under a key of the session state, which the address always has, too.
 
@@ -105,7 +114,7 @@ def accept_former(names: Mapping[str, str]) -> None:
     values = {former: st.query_params.get(former) for former in names}
     if renamed := {names[former]: value for former, value in values.items() if value}:
         write(dict.fromkeys(values, "") | renamed)
-        st.rerun()  # widgets read the address as it was when the script run began
+        run_page_again()  # widgets read the address as it was when the script run began
 
 
 def digest_of(text: str) -> str:

@@ -31,7 +31,7 @@ from neuralviz.models.shared import (
 from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.database import tidy_soon
 from neuralviz.store.importing import FILE
-from neuralviz.ui.address import forget_loss, is_lost, mark_lost, read_new, write
+from neuralviz.ui.address import forget_loss, is_lost, mark_lost, read_new, run_page_again, write
 from neuralviz.ui.limits import effective_settings, has_visitors
 from neuralviz.ui.pace import let_others_draw
 from neuralviz.ui.page import plain, show_error, slide
@@ -58,7 +58,7 @@ def choose_one(
     """
     if st.query_params.get(key) == "":
         write({key: ""})
-        st.rerun()  # widgets read the address as it was when the script run began
+        run_page_again()  # widgets read the address as it was when the script run began
     settings = {"default": options[0], **settings}
     chosen = widget(label, options, key=key, required=True, bind="query-params", **settings)
     return settings["default"] if chosen is None else chosen
@@ -142,7 +142,7 @@ def save_by_name(
         except NeuralvizError as error:
             show_error(error)
         else:
-            st.rerun()  # so that the page knows it
+            run_page_again()  # so that the page knows it
     return ""
 
 
@@ -308,7 +308,7 @@ def load_model_or_none(model_id: str, load: Callable[[str], M]) -> M | None:
         show_error(error)
         return None
     if not was_available:
-        st.rerun()  # so that the offer goes and the sidebar names the device
+        run_page_again()  # so that the offer goes and the sidebar names the device
     return model
 
 

@@ -19,7 +19,7 @@ from neuralviz.errors import NeuralvizError
 from neuralviz.files import COMMON_VIEW
 from neuralviz.paths import app_folder
 from neuralviz.plots.report import WORD_JOINER  # prevents links and arrows, which escapes do not
-from neuralviz.ui.address import write
+from neuralviz.ui.address import run_page_again, write
 from neuralviz.ui.downloads import offer_sentence, show_download_menu
 
 USER_SOURCES = ("Paste", "Upload")  # sources that hold a user's own texts
@@ -183,7 +183,7 @@ def show_card(title: str) -> bool:
 
 def _leave(parameter: str) -> None:
     write({parameter: ""})
-    st.rerun()
+    run_page_again()
 
 
 def _read_number(parameter: str, cards: Sequence[Card]) -> int | None:
@@ -211,7 +211,7 @@ def _show_tour_card(title: str) -> bool:
     says_no_more = set(st.query_params) <= {_STOP, "stage"}
     if says_no_more and st.session_state.get(_OPENED) != number and (address := _prepare(number)):
         write({_STOP: str(number), **address})
-        st.rerun()  # widgets read the address as it was when the script run began
+        run_page_again()  # widgets read the address as it was when the script run began
     with st.container(border=True, key="tour-card"):
         with slide("tour", f"{number}\\. {stop.question}"):
             st.markdown(stop.text)
@@ -273,7 +273,7 @@ def show_questions() -> None:
             if st.button(title, type="tertiary", on_click=_set_list, args=(False,), help=card.text):
                 if card.page == _HOW_IT_WORKS:  # the list is on this page
                     write({_QUESTION: str(number)})
-                    st.rerun()
+                    run_page_again()
                 address = {_QUESTION: str(number), **card.address}
                 st.switch_page(find_page(card.page), query_params=address)
 
@@ -294,7 +294,7 @@ def _show_question_card(title: str) -> bool:
         st.session_state.update(card.session)
         if card.address and set(st.query_params) <= {_QUESTION, "stage"}:
             write(card.address)
-            st.rerun()  # widgets read the address as it was when the script run began
+            run_page_again()  # widgets read the address as it was when the script run began
     with st.container(border=True, key="asked", horizontal=True, vertical_alignment="center"):
         st.markdown(f"**{card.question}** {card.text}")
         if st.button("All questions", type="tertiary", key="asked-list"):

@@ -19,7 +19,7 @@ from neuralviz.errors import NeuralvizError
 from neuralviz.jobs import Run, Task, run_queue
 from neuralviz.jobs.queue import WHAT_HAPPENED, find_status, reopen_run, result_key
 from neuralviz.jobs.task import KeptTask
-from neuralviz.ui.address import RUN, is_lost, mark_lost, write
+from neuralviz.ui.address import RUN, is_lost, mark_lost, run_page_again, write
 from neuralviz.ui.limits import effective_settings, is_served
 from neuralviz.ui.pace import draw_live, let_others_draw, wait_for_news
 from neuralviz.ui.page import dim_old_results, plain
@@ -235,13 +235,13 @@ class _Panel:
         # once the run is over, Streamlit discards what the fragment's last tick draws
         is_drawn_alone, n_events = self._is_drawn_alone(), self.run.n_events
         if is_drawn_alone and self.run.is_over:
-            st.rerun()
+            run_page_again()
         with draw_live(), send_whole_elements():
             self._draw(live=True)
         if is_drawn_alone:
             wait_for_news(self.run, n_events, LIVE_SECONDS)
             if self.run.is_over:
-                st.rerun()
+                run_page_again()
 
     def draw_over(self) -> None:
         self._is_drawn_alone()
@@ -251,7 +251,7 @@ class _Panel:
         """Whether only the panel is drawn; runs the page if the run was started again."""
         is_drawn_alone = not st.session_state.pop(self.key("page-draws"), False)
         if is_drawn_alone and (self.runs.find(self.run.task) or self.run) is not self.run:
-            st.rerun()
+            run_page_again()
         return is_drawn_alone
 
     def _draw(self, *, live: bool) -> None:

@@ -44,3 +44,26 @@ def test_what_an_interrupted_run_of_the_script_wrote_is_written_again() -> None:
         st.text(context.query_string)
 
     assert AppTest.from_function(script).run().text[0].value == "run=a"
+
+
+def test_a_request_that_waits_is_answered_before_the_page_runs_again() -> None:
+    """*Back* pressed during a run has the address that counts."""
+
+    def script() -> None:
+        import streamlit as st
+        from streamlit.runtime.scriptrunner import RerunData, get_script_run_ctx
+
+        from neuralviz.ui.address import run_page_again
+
+        context = get_script_run_ctx()
+        addresses = st.session_state.setdefault("addresses", [])
+        addresses.append(context.query_string)
+        if len(addresses) == 1:
+            back = RerunData(query_string="step=2", is_history_navigation=True)
+            context.script_requests.request_rerun(back)
+            run_page_again()
+        elif len(addresses) == 2:
+            run_page_again()
+
+    page = AppTest.from_function(script).run()
+    assert page.session_state["addresses"] == ["", "step=2", "step=2"]

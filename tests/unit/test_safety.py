@@ -12,7 +12,9 @@ UNSAFE = re.compile(
 )
 
 FIGURES = re.compile(r"\b(go|px|plt|alt)\.[A-Z]\w*\(")
-WRITES_ADDRESS = re.compile(r"del st\.query_params|query_params(\[.*\] =(?!=)|\.(update|clear))")
+WRITES_ADDRESS = re.compile(
+    r"del st\.query_params|query_params(\[.*\] =(?!=)|\.(update|clear))|st\.rerun\("
+)
 NOT_UI = re.compile(r"^\s*(from|import) (neuralviz(?!\.ui\b| import ui$)|pages)", re.MULTILINE)
 
 

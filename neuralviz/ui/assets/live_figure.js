@@ -327,7 +327,8 @@ function listen(Plotly, node) {
   node.on("plotly_deselect", () => {
     if (node.spec.selects) node.send(node.spec.selects === "areas" ? "areas" : "select", [])
   })
-  node.onReturn = () => { // the browser's Back and Forward
+  node.onReturn = () => { // the browser's Back and Forward, which the page does first
+    node.sentAt = performance.now()
     const before = node.zoomText
     readZoom(node)
     if (node.zoomText === before) return

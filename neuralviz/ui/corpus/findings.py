@@ -30,7 +30,7 @@ from neuralviz.maps.opened import OpenCorpus, Selection
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.store.vectors import KeptEmbedder
-from neuralviz.ui.address import read_numbers, remember_number, write
+from neuralviz.ui.address import read_numbers, remember_number, run_page_again, write
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.corpus.search import LIST, MapView, name_methods, select, show_work
 from neuralviz.ui.downloads import offer_table
@@ -137,7 +137,7 @@ def search_findings(view: MapView) -> None:
     if _peek_held(view) is None:
         is_new |= _find_held(view) is not None
     if is_new:
-        st.rerun()
+        run_page_again()
 
 
 def _task(corpus: OpenCorpus, embedder: KeptEmbedder) -> FindPairs:

@@ -48,7 +48,7 @@ from neuralviz.store.corpora import MAX_NAME, Corpus, CorpusStore
 from neuralviz.store.importing import FILE, import_vectors, imported_label, imported_specs
 from neuralviz.store.vectors import embedder_id
 from neuralviz.store.writing import table_bytes
-from neuralviz.ui.address import RUN, read_bound, remember_choice
+from neuralviz.ui.address import RUN, read_bound, remember_choice, run_page_again
 from neuralviz.ui.choices import (
     choose_method,
     choose_one,
@@ -134,7 +134,7 @@ def show() -> None:
             st.info("No corpora yet. Add one, or open the example.")
             if st.button("Open the example", type="primary"):
                 add_example(CorpusStore())
-                st.rerun()
+                run_page_again()
     except NeuralvizError as error:
         show_error(error)
     if is_served() and not run_queue().has_workers:
@@ -390,7 +390,7 @@ def make_missing(corpus: Corpus, saved: Mapping[MapChoice, Saved], *, is_new: bo
         if pressed or is_new:
             task = MakeMaps.for_current_models(corpus.id, makeable if pressed else makeable[:1])
             RUNS.start(task, again=True, work=_name_work(corpus))
-            st.rerun()
+            run_page_again()
     if run is None:
         status = find_status(st.query_params.get(RUN, ""), _name_work(corpus))
         if missing and status not in (None, "done"):
@@ -622,7 +622,7 @@ def _run_page_after_change() -> Iterator[None]:
     except NeuralvizError as error:
         show_error(error)
     else:
-        st.rerun()
+        run_page_again()
 
 
 def _manage(corpus: Corpus) -> None:

@@ -19,7 +19,7 @@ from neuralviz.maps.neighbours import K, Neighbours
 from neuralviz.maps.opened import OpenCorpus, OpenMap, Selection, TextFilter
 from neuralviz.plots.theme import shorten
 from neuralviz.reading.dates import find_day
-from neuralviz.ui.address import is_lost, mark_lost, read_new, read_numbers, write
+from neuralviz.ui.address import is_lost, mark_lost, read_new, read_numbers, run_page_again, write
 from neuralviz.ui.choices import REMEMBERED, choose_one, needs_asking
 from neuralviz.ui.inputs import NO_VIEW, View, load_view, save_view
 from neuralviz.ui.page import plain
@@ -391,7 +391,7 @@ def search_samples(maps: Sequence[OpenMap]) -> None:
         if sample is not None:
             open_map.sample(sample)
     if any(open_map.sample() is not None for open_map in missing):
-        st.rerun()
+        run_page_again()
 
 
 def find_neighbours(open_map: OpenMap, row: int) -> Neighbours | None:

@@ -29,6 +29,7 @@ from neuralviz.plots.evaluation import label_accuracy_figure
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.store.writing import BYTE_ORDER_MARK, table_bytes
+from neuralviz.ui.address import run_page_again
 from neuralviz.ui.choices import choose_one, may_change
 from neuralviz.ui.corpus.search import (
     CHOSEN_TEXT,
@@ -608,7 +609,7 @@ def _rename_cluster(open_map: OpenMap, *, is_asked: bool = False) -> None:
     except NeuralvizError as error:
         show_error(error)
     else:
-        st.rerun()
+        run_page_again()
 
 
 def _show_disagreement(view: MapView) -> None:
