@@ -198,7 +198,7 @@ def test_opens_with_what_was_recorded(opened, intervals: None) -> None:
     assert "Recorded run. Press “Evaluate” to see it live." in said(page)
     assert list(table(page).index) == ["mean", "sbert-wk", "neural, exact"]
     assert headline(page).startswith("With **sbert-wk**, the ten nearest texts predict the form")
-    assert title(proof(page)) == "10-NN accuracy"
+    assert title(proof(page)) == "The ten nearest texts predict the form correctly"
     assert find_labelled(page, "Errors of").value == "sbert-wk"
     page.pills(key="example").set_value("Topics").run()
     assert find_labelled(page, "Errors of").value == "mean"  # the best one here

@@ -15,7 +15,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from neuralviz.evaluation import EvaluationPlan, Results, method_rows
@@ -157,6 +156,9 @@ def evaluations() -> Iterator[tuple[str, str]]:
     found = results(groups(), error("triplets", 0.3), error("triplets", 0.03, **apart))
     (by,) = yardsticks_of(found, 0)
     yield "separation", evaluation.describe_separation(found, 0, by, named)
+    yield "terms of triplets", evaluation.explain_terms(found, 0, by, named, str)
+    (by,) = yardsticks_of(many_labels, 0)
+    yield "terms of labels", evaluation.explain_terms(many_labels, 0, by, named, str)
     three = np.array([[30, 9, 6], [9, 10, 8], [6, 8, 20]])
     two = np.array([[1, 1], [1, 4]])
     found = results(groups(), *(error("triplets", n / 1000) for n in (30, 10, 20)))
@@ -326,18 +328,18 @@ def layer_views() -> Iterator[tuple[str, str]]:
              FollowedWord("cat", 0.2, np.array([0.1, 0.1, 0.3]))]  # fmt: skip
     weights: Any = SimpleNamespace(importance=np.array([0.4, 0.2]), layers=np.arange(4))
     yield "words of a text", layers.describe_text(words, weights)
+    yield "words and punctuation", layers.describe_text(words, weights, 0.45)
     cosines = np.eye(4)
     cosines[[0, 1, 2], [1, 2, 3]] = (0.9, 0.5, 0.8)
     yield "map", layers.describe_map(cosines, "“cat”", "1 − cosine")
     yield "even map", layers.describe_map(np.full((3, 3), 0.7), "words", "mean of 1 − cosine")
     variance = np.array([0.001, 0.002, 0.003, 0.004, 0.005, 0.01])
-    yield "words of a corpus", layers.describe_corpus(list("fedcba"), variance)
-    changes = pd.DataFrame({"block": [0, 0, 1, 1], "values": 4, "norm": [0.2, 0.4, 0.1, 0.2]})
-    yield "blocks", layers.describe_blocks(changes, per_value=True, epoch=1)
-    tied = pd.DataFrame({"block": range(5), "values": 4, "norm": [0.4, 0.2, 0.4, 0.2, 0.3]})
-    yield "blocks that tie", layers.describe_blocks(tied, per_value=True, epoch=1)
-    even = changes.assign(norm=[0.1, 0.2, 0.1, 0.205])
-    yield "even blocks", layers.describe_blocks(even, per_value=True, epoch=3)
+    yield "words of a corpus", layers.describe_corpus(list("fedcba"), variance, "9 texts")
+    for title, changes in (
+        ("blocks", [0.0451, 0.04, 0.0302]), ("blocks that tie", [0.4, 0.2, 0.4, 0.2, 0.3]),
+        ("even blocks", [0.04, 0.0438]), ("one block", [12.0]),
+    ):  # fmt: skip
+        yield title, layers.describe_blocks(dict(enumerate(changes)), 3, "“a text”")
 
 
 def reverse(result: Baseline) -> Baseline:
