@@ -67,21 +67,18 @@ def describe_best_layer(
             f"{number(median, '.2f')} on {pairs}. {REVERSE}"
         ), best
     measured = Measured(f"the {name} correlation with people's scores is", pairs)
-    pooling = POOLING_NAMES[best.pooling]
-    layer_name = f"{best.layer} ({pooling})"
+    layer_name = f"the last layer ({best.layer})" if best.is_last else f"layer {best.layer}"
+    winner = Entry(f"the {POOLING_NAMES[best.pooling]} in {layer_name}", best.value)
     if best.rival is None:
-        return Headline(measured, Entry(f"layer {layer_name}", best.value)).write_sentence(), best
+        return Headline(measured, winner).write_sentence(), best
     layers, rival = by_layer[best.pooling], best.rival
     bounds, reason = None, ""
     if is_whole:
         bounds = interval_of_difference(layers[best.layer], layers[rival], coefficient)
         reason = f"{pairs} are too few to tell whether the difference is significant"
-    best_name = f"layer {layer_name}"
-    if best.is_last:
-        best_name = f"the last layer ({best.layer}, {pooling})"
     rival_name = "the last layer" if rival == len(layers) - 1 else f"layer {rival}"
-    entries = Entry(best_name, best.value), Entry(rival_name, best.rival_value)
-    return compare_two(measured, *entries, bounds, reason), best
+    second = Entry(f"that in {rival_name}", best.rival_value)
+    return compare_two(measured, winner, second, bounds, reason), best
 
 
 def describe_parts(
@@ -117,7 +114,8 @@ def describe_text(
     if np.ptp(np.sort(turns)[-2:]) < CLEARLY:
         return f"{sentence}."
     layer = first + int(turns.argmax()) + 1
-    return f"{sentence}. Layer {layer} changes {'these words' if len(named) > 1 else 'this word'} most."
+    changed = "these words" if len(named) > 1 else "this word"
+    return f"{sentence}. Layer {layer} changes {changed} most."
 
 
 def describe_map(cosines: np.ndarray, subject: str, value: str) -> str:

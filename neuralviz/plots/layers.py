@@ -176,7 +176,7 @@ def blocks_figure(changes: Mapping[int, float], measure: str, moment: str) -> go
         [bars(list(changes), list(changes.values()), BLUE, "block %{x}: %{y:.4~g}", **labels)],
         f"Change of each block, {moment}",
         number_axis("block, 0 is the first", changes, **BARE),
-        {"title": measure},
+        {"title": measure, "nticks": 5},
         showlegend=False,
     )
 
@@ -218,7 +218,7 @@ def words_figure(table: pd.DataFrame) -> go.Figure:
         [dots(variance, np.arange(len(words)), GREEN, hover, **look)],
         "How unevenly words change",
         {
-            "title": "variance of the cosines of consecutive layers",
+            "title": "unevenness (variance of the cosines of consecutive layers)",
             "type": scale,
             "zeroline": False,
             "nticks": 4,
@@ -244,6 +244,7 @@ def layer_figure(
         _styled_line(
             range(len(values)), values, BLUE, hover, POOLING_NAMES[name], _POOLING_LOOKS[name]
         )
+        | {"opacity": 1 if best is None or best[0] == name else 0.5}
         for name, values in correlations.items()
     ]
     if best is not None:
