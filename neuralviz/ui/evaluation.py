@@ -627,10 +627,7 @@ def _show_numbers(results: Results) -> None:
     visible_columns = [
         place for place, head in enumerate(table.heads) if in_full or not head.endswith(details)
     ]
-    name = headlines.short_name(results)
-    lines = [[name(label), *words] for label, *words in table.lines]
-    gaps = _explain_gaps(results, table)
-    table = table._replace(heads=["method", *table.heads[1:]], lines=lines)
+    table = table._replace(heads=["method", *table.heads[1:]])
     style = f"<style>{TABLE_STYLE}</style>"
     show_html(style + table_html(table, visible_columns), f"{KEY}-numbers")
     if is_detailed:
@@ -641,7 +638,7 @@ def _show_numbers(results: Results) -> None:
     if published.lines:
         st.caption("Published, with the paper's model:")
         show_html(table_html(published), f"{KEY}-published", title="Published results")
-    st.caption(f"Models: {plain(results.models())}.{gaps}")
+    st.caption(f"Models: {plain(results.models())}.{_explain_gaps(results, table)}")
 
 
 def _explain_gaps(results: Results, table: Table) -> str:
