@@ -76,7 +76,7 @@ def test_every_view_fits_and_can_be_taken_away(
     page.get_by_text("Done in").wait_for(timeout=2 * MINUTE)
     page.locator(".js-plotly-plot .main-svg").first.wait_for()
     look_at(page, "Spearman", "Spearman correlation", "Lead of")
-    look_at(page, "Pair error", "Pair error", "Lead of")
+    look_at(page, "Pair error", "The dissimilar pair is rated as more similar", "Lead of")
     look_at(page, "Pair by pair", "Human scores and cosine similarities with mean")
     look(page, max(LOOKS))
     assert_report_stands_alone(page, browser, tmp_path)
