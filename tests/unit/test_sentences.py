@@ -281,14 +281,19 @@ def few_texts() -> Iterator[tuple[str, str]]:
     cls = ranked("cls", 0.9, 0.8, 0.7, 0.6, 0.4, 0.5)
     neural = ranked("neural, fast", 0.1, 0.2, 0.4, 0.3, 0.5, 0.6)
     yield "two methods of four texts", similar_texts.describe_similar_texts([mean, cls])
-    yield "two methods apart", similar_texts.describe_similar_texts([mean, neural])
+    yield "three of which one differs", similar_texts.describe_similar_texts([mean, neural, cls])
+    level = replace(cls, products=np.ones((4, 4), dtype=np.float32))
+    yield "all pairs alike by one", similar_texts.describe_similar_texts([level, mean])
+    yield "too few to agree", similar_texts.describe_agreement([mean, cls])
+    yield "do not agree", similar_texts.describe_agreement([mean, neural])
+    yield "cannot be compared", similar_texts.describe_agreement([mean, level])
     draw = np.random.default_rng(0)
     vectors, noise = draw.normal(size=(2, 8, 4))
     several = [similarity(name, "abcdefgh", vectors + share * noise)
                for name, share in (("mean", 0), ("cls", 0.2), ("neural", 0.7))]  # fmt: skip
-    yield "two methods agree", similar_texts.describe_similar_texts(several[:2])
-    yield "two methods agree little", similar_texts.describe_similar_texts(several[::2])
-    yield "three methods", similar_texts.describe_similar_texts(several)
+    yield "two methods agree", similar_texts.describe_agreement(several[:2])
+    yield "two methods agree little", similar_texts.describe_agreement(several[::2])
+    yield "three methods", similar_texts.describe_agreement(several)
     unfinished = ranked("mean", 0.9, 0.8, np.nan, 0.6, np.nan, np.nan)
     unfinished.products[3, 3] = np.nan
     columns = {"topic": list("xxxy"), "form": list("xyxy"), "length": list("xxyy")}
@@ -296,7 +301,10 @@ def few_texts() -> Iterator[tuple[str, str]]:
     yield "one method", similar_texts.describe_similar_texts([mean])
     one = similarity("mean", "ab", np.eye(2))
     yield "one pair", similar_texts.describe_similar_texts([one])
-    yield "too few pairs", similar_texts.describe_similar_texts([one, replace(one, method="cls")])
+    yield "one pair by two", similar_texts.describe_similar_texts([one, replace(one, method="cls")])
+    three = [method.in_order(range(3)) for method in (mean, neural)]
+    yield "three pairs", similar_texts.describe_agreement(three)
+    yield "three pairs alike", similar_texts.describe_agreement([three[0], three[0]])
     yield "no method", similar_texts.describe_similar_texts([])
 
 
@@ -446,9 +454,11 @@ def runs() -> Iterator[tuple[str, str]]:
         changed.reports = {text: replace(report, **changes) for text in record.reports}
         return changed
 
-    rising = replace(report.after, loss=np.array([9.0]))
-    yield "loss rose", micro_tuning.describe_learning(with_report(after=rising), 0)
+    yield "loss rose", micro_tuning.describe_learning(with_report(loss_after=9.0), 0)
+    yield "one epoch", micro_tuning.describe_learning(cut_off(record, 1), 0)
     yield "words", micro_tuning.describe_words(record, 0)
+    pair = {f"text {i + 1}": record.reports[i].words[:2] for i in range(2)}
+    yield "words of a pair", micro_tuning.describe_shares(pair)
     places = report.text.words
     cancelling = with_report(shares=np.where(places % 2, 1.5, -1.2) * (1 + places / 10))
     yield "words that cancel", micro_tuning.describe_words(cancelling, 0)
@@ -550,7 +560,7 @@ def test_what_is_drawn_at_random_is_no_finding(kind: str) -> None:
             methods = [similarity(name, texts, draw.normal(size=(len(texts), 8)))
                        for name in ("mean", "cls")]  # fmt: skip
             sentence = similar_texts.describe_agreement(methods)
-            found += sentence.startswith("mean and cls agree")
+            found += sentence.startswith("Mean and cls agree")
         elif kind == "landing":
             near = draw.choice(list("abcd"), 10, p=[0.7, 0.1, 0.1, 0.1]).tolist()
             sizes = {"a": 210, "b": 30, "c": 30, "d": 30}
@@ -601,7 +611,7 @@ def test_what_knows_nothing_of_labels_or_scores_is_no_finding(kind: str) -> None
             sentence = similar_texts.describe_similar_texts(methods, labels)
             decided += "difference is significant" in sentence
             few = [method.in_order(range(3)) for method in methods]
-            assert "With only 3 pairs" in similar_texts.describe_agreement(few)
+            assert "agree" not in similar_texts.describe_agreement(few)
         elif kind == "ladder":
             changed = {name: {place: permute(one) for place, one in getattr(recorded, name).items()}
                        for name in ("baselines", "results")}  # fmt: skip
