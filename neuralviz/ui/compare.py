@@ -516,8 +516,6 @@ def _show_neural_pairs(panel: Panel, write_headline: Write) -> None:
     if a == b:
         st.caption("Choose two different texts.")
         return
-    with show_only_on_stage("pair"):
-        _show_beginnings(panel.texts, (a, b))
     parts = zip(panel.run.task.specs, panel.comparison, strict=True)
     for place, (spec, embedded) in enumerate(parts):
         vectors = embedded.vectors
@@ -530,29 +528,32 @@ def _show_neural_pairs(panel: Panel, write_headline: Write) -> None:
         show_run_panel(
             runs,
             run,
-            partial(_show_words, place, embedded.method, (a, b)),
+            partial(_show_words, panel, place, (a, b)),
             sentences=RunSentences(start="Computing word shares …", done=""),
             patience=PATIENCE,
         )
 
 
 def _show_words(
-    place: int, method: str, pair: tuple[int, int], words: WordShares | None, _live: bool
+    panel: Panel, place: int, pair: tuple[int, int], words: WordShares | None, _live: bool
 ) -> None:
+    method = panel.by_place[place].method
+    by_text = zip((f"text {text + 1}" for text in pair), words or (), strict=False)
+    show_headline(plain(describe_shares(dict(by_text))), key=f"compare-words-{place}")
+    with show_only_on_stage(f"pair-{place}"):
+        _show_beginnings(panel.texts, pair)
     if words is None:
         return
     if not words:
         st.caption("Word shares are not available: a text is long, or its words nearly cancel.")
         return
-    by_text = {f"text {text + 1}": shares for text, shares in zip(pair, words, strict=True)}
-    show_headline(plain(describe_shares(by_text)), key=f"compare-words-{place}")
     columns = wide_columns(2, f"compare-words-{place}")
     sides = zip(columns, pair, words, ("first", "second"), strict=True)
     for column, text, (text_words, shares), side in sides:
         key = f"compare-words-{place}-{side}"
         with column, allow_swiping(f"{key}-wide", shares_width(text_words)):
             show_figure(
-                shares_figure(text_words, shares, f"Word shares in text {text + 1}: {method}"),
+                shares_figure(text_words, shares, f"Word shares in text {text + 1} ({method})"),
                 key=key,
                 numbers=pd.DataFrame({"word": text_words, "share": shares}),
                 name=f"word-shares {method} {text + 1}",
