@@ -199,6 +199,7 @@ def corpora() -> Iterator[tuple[str, str]]:
     yield "differ", corpus.describe_agreement(["mean", "cls"], 0.31, 1, "480 texts", 479)
     yield "agree as by chance", corpus.describe_agreement(["mean", "cls"], 0.66, 5, "12 texts", 11)
     yield "too few to agree", corpus.describe_agreement(["mean", "cls"], 1, 2, "3 texts", 2)
+    yield "agree least", corpus.describe_disagreement(["mean", "cls"], 0.31, 10, "480 texts")
     yield "no map", corpus.describe_unmade("tickets", 300, "**mean** and **neural**")
     sizes = [30, 20, 9, 8, 5]
     yield "clusters", corpus.describe_clusters("mean", ["train delay", "money"], sizes[:2], 80)
@@ -228,6 +229,7 @@ def corpora() -> Iterator[tuple[str, str]]:
     yield "dates", corpus.describe_trend("opened", both, days, 300, ("latest", "earliest"))
     yield "numbers without clusters", corpus.describe_trend("rating", both[:1], [], 300)
     yield "numbers not decided", corpus.describe_trend("rating", [], ends, 300)
+    yield "too few numbers", corpus.describe_trend("rating", [], [], 0)
     of = [("rain", 11, 14), ("bread", 2, 150)]
     yield "words found", corpus.describe_matches("“ice” and “snow”", 14, 300, of)
     yield "words of one cluster", corpus.describe_matches("“ice”", 5, 300, [("rain", 5, 14)])
@@ -241,9 +243,11 @@ def corpora() -> Iterator[tuple[str, str]]:
     yield "near-duplicates", corpus.describe_duplicates(32, 300)
     yield "one of two methods", corpus.describe_duplicates(1, 300, "mean")
     yield "no near-duplicates", corpus.describe_duplicates(0, 300)
-    kept = ("mean", 0.93, 32, [3, 2, 2], 300, "longest")
+    kept = ("mean", 0.93, 7, [3, 2, 2], 300, "longest")
     yield "groups of near-duplicates", corpus.describe_groups(*kept)
     yield "one group", corpus.describe_groups("mean", 0.93, 2, [2], 300, "first")
+    yield "a text alone", corpus.describe_groups("mean", 0.8, 41, [30, 10], 41, "longest")
+    yield "one text left", corpus.describe_groups("mean", 0.8, 41, [41], 41, "longest")
     yield "no groups", corpus.describe_groups("mean", 1.0, 0, [], 300, "longest")
     held = (["neural", "mean"], 20, (2.31, 0.64))
     yield (
