@@ -114,14 +114,14 @@ def _describe_difference(first: Similarity, second: Similarity) -> str:
 
 def _describe_nearest(similarities: Sequence[Similarity]) -> str:
     """Which pair is the most similar one by each of several methods."""
+    if len(similarities[0].texts) == 2:
+        values = [f"{number(float(s.products[0, 1]), '.2f')} by {s.method}" for s in similarities]
+        return f"The two texts have a similarity of {joined(values)}."
     methods: dict[tuple[int, int] | None, list[str]] = {}
     for similarity in similarities:
         highest = number(float(np.nanmax(similarity.of_pairs)), ".2f")
         pair = most_similar(similarity)
         methods.setdefault(pair, []).append(f"{similarity.method} ({highest})")
-    if len(similarities[0].texts) == 2:
-        by_method = joined([name for names in methods.values() for name in names])
-        return f"How similar the two texts are: by {by_method}."
     clauses = [
         f"by {joined(names)}, {_name_pair(pair)}{' are most similar' * (place == 0)}"
         for place, (pair, names) in enumerate(methods.items())
