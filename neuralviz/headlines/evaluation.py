@@ -37,10 +37,11 @@ from neuralviz.headlines import (
     write_range,
     write_values,
 )
-from neuralviz.words import many, number
+from neuralviz.words import many, number, percent
 
 if TYPE_CHECKING:
     from neuralviz.evaluation import results as numbers
+    from neuralviz.evaluation.probing import Confusion
     from neuralviz.evaluation.results import Results, Yardstick
     from neuralviz.evaluation.rows import Row
 
@@ -83,7 +84,7 @@ def describe_verdict(
         others=tuple(method.value for method in ranked),
     )
     sentences = [
-        _compare(yardstick, ranked, measured, name),
+        _compare(yardstick, ranked, measured, name, _label_noun(results.data[data], quote)),
         _describe_words_alone(yardstick, ranked),
         _describe_left_out(rows, ranked, name),
     ]
@@ -91,12 +92,12 @@ def describe_verdict(
 
 
 def _compare(
-    yardstick: Yardstick, ranked: Sequence[RankedMethod], measured: Measured, name: Name
+    yardstick: Yardstick, ranked: Sequence[RankedMethod], measured: Measured, name: Name, noun: str
 ) -> str:
     """Who is ahead, and whether that is better than guessing."""
     entries = [Entry(name(method.label), method.value) for method in ranked]
     sides = [_side_of_guessing(yardstick, method) for method in ranked]
-    guessing = _describe_guessing(yardstick, ranked[0].measured)
+    guessing = _describe_guessing(yardstick, ranked[0].measured, noun)
     if set(sides) == {"worse"}:
         subject = f"The method {entries[0].name} is"
         if len(ranked) > 1:
@@ -132,10 +133,10 @@ def _side_of_guessing(yardstick: Yardstick, method: RankedMethod) -> str:
     return "better" if min(leads) > 0 else "worse" if max(leads) < 0 else "level"
 
 
-def _describe_guessing(yardstick: Yardstick, measured: numbers.Measured) -> str:
+def _describe_guessing(yardstick: Yardstick, measured: numbers.Measured, noun: str) -> str:
     reached = _write_value(yardstick, yardstick.compute_chance(measured))
     if yardstick.measure in _BY_LABELS:
-        return f"always guessing the most frequent label ({reached})"
+        return f"always guessing the most frequent {noun} ({reached})"
     return f"chance ({reached})" if yardstick.is_share else "chance (0)"
 
 
@@ -288,8 +289,8 @@ def explain_terms(
 
 
 def _summarise(method: str) -> str:
-    """The beginning of a method's description, up to its first comma."""
-    line = re.split("[,;.]", METHODS[method].line)[0]
+    """The first clause of a method's description."""
+    line = re.split("[;.]", METHODS[method].line)[0]
     return line[0].lower() + line[1:]
 
 
@@ -301,6 +302,20 @@ def describe_pairs(data: ScoredData, measured: numbers.Measured, label: str) -> 
     spearman = Measured("the Spearman correlation with people's scores is", pairs)
     entry, bounds = Entry(label, measured.correlations.spearman), measured.interval("spearman")
     return Headline(spearman, entry, interval=bounds).write_sentence()
+
+
+def describe_confusion(confusion: Confusion, label: str, quote: Name) -> str:
+    """Which label is taken for another one most often; empty where none is."""
+    missed = confusion.counts * ~np.eye(len(confusion.labels), dtype=bool)
+    share = missed / np.maximum(confusion.counts.sum(axis=1, keepdims=True), 1)
+    own, predicted = divmod(int(share.argmax()), len(confusion.labels))
+    if not missed.any():
+        return ""
+    return (
+        f"With {label}, the most frequent confusion is of {quote(confusion.labels[own])} with "
+        f"{quote(confusion.labels[predicted])}: {percent(share[own, predicted])} of "
+        f"{many(int(confusion.counts[own].sum()), 'text')}."
+    )
 
 
 def describe_followed_quality(

@@ -841,15 +841,19 @@ class _Shown:
             with allow_swiping(f"evaluation-overlap-{name}-wide", 140 + 65 * len(labels)):
                 self.draw(figure, f"{name}-shared-errors", frame)
 
-    def _draw_confusions(self, _write_headline: Write) -> None:
+    def _draw_confusions(self, write_headline: Write) -> None:
         drawings = list(plots.confusion_figures(self.results, 0))
         labels = {self.results.rows[row].label for row, *_ in drawings}
         label, _ = self.pick_method("evaluation-confused-by", labels)
-        for row, measure, confusion, figure in drawings:
-            if self.results.rows[row].label == label:
-                frame = pd.DataFrame(confusion.counts, columns=list(confusion.labels))
-                frame.insert(0, "own label", list(confusion.labels), allow_duplicates=True)
-                self.draw(figure, f"{measure}-confused-labels", frame)
+        of_method = [
+            drawing for drawing in drawings if self.results.rows[drawing[0]].label == label
+        ]
+        name = headlines.short_name(self.results, _name_method)(label)
+        write_headline(headlines.describe_confusion(of_method[0][2], name, quote))
+        for _, measure, confusion, figure in of_method:
+            frame = pd.DataFrame(confusion.counts, columns=list(confusion.labels))
+            frame.insert(0, "own label", list(confusion.labels), allow_duplicates=True)
+            self.draw(figure, f"{measure}-confused-labels", frame)
 
     def _draw_qualities(self, write_headline: Write) -> None:
         sentence = headlines.describe_followed_quality(
