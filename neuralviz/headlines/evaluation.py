@@ -28,6 +28,7 @@ from neuralviz.headlines import (
     Headline,
     Measured,
     Name,
+    begin,
     join_names,
     most_and_least,
     predict_labels,
@@ -91,7 +92,7 @@ def _compare(
     sides = [_side_of_guessing(yardstick, method) for method in ranked]
     guessing = _describe_guessing(yardstick, ranked[0].measured)
     if set(sides) == {"worse"}:
-        subject = f"{entries[0].name} is"
+        subject = f"{begin(entries[0].name)} is"
         if len(ranked) > 1:
             subject = f"All methods, even {entries[0].name}, are"
         reverse = f" {REVERSE}" if yardstick.measure in _BY_SCORES else ""
@@ -301,7 +302,8 @@ def describe_shared_errors(results: Results, data: int, name: Name = str) -> str
         of_pairs = [f"{one:.0%}" for one in share[np.triu_indices(len(share), 1)]]
         is_least = len(of_pairs) > 1 and of_pairs.count(written) == 1
         beginning = f"The errors of {better} and {worse} differ most: " * is_least
-        return f"{beginning}{worse} also breaks {written} of the {broken} that {better} breaks."
+        breaks = f"also breaks {written} of the {broken} that {better} breaks"
+        return begin(f"{beginning}{worse} {breaks}.")
     return ""
 
 

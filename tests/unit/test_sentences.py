@@ -199,6 +199,7 @@ def corpora() -> Iterator[tuple[str, str]]:
     yield "differ", corpus.describe_agreement(["mean", "cls"], 0.31, 1, "480 texts", 479)
     yield "agree as by chance", corpus.describe_agreement(["mean", "cls"], 0.66, 5, "12 texts", 11)
     yield "too few to agree", corpus.describe_agreement(["mean", "cls"], 1, 2, "3 texts", 2)
+    yield "agree least", corpus.describe_disagreement(["mean", "cls"], 0.31, 10, "480 texts")
     yield "no map", corpus.describe_unmade("tickets", 300, "**mean** and **neural**")
     sizes = [30, 20, 9, 8, 5]
     yield "clusters", corpus.describe_clusters("mean", ["train delay", "money"], sizes[:2], 80)
@@ -228,6 +229,7 @@ def corpora() -> Iterator[tuple[str, str]]:
     yield "dates", corpus.describe_trend("opened", both, days, 300, ("latest", "earliest"))
     yield "numbers without clusters", corpus.describe_trend("rating", both[:1], [], 300)
     yield "numbers not decided", corpus.describe_trend("rating", [], ends, 300)
+    yield "too few numbers", corpus.describe_trend("rating", [], [], 0)
     of = [("rain", 11, 14), ("bread", 2, 150)]
     yield "words found", corpus.describe_matches("“ice” and “snow”", 14, 300, of)
     yield "words of one cluster", corpus.describe_matches("“ice”", 5, 300, [("rain", 5, 14)])
@@ -241,9 +243,11 @@ def corpora() -> Iterator[tuple[str, str]]:
     yield "near-duplicates", corpus.describe_duplicates(32, 300)
     yield "one of two methods", corpus.describe_duplicates(1, 300, "mean")
     yield "no near-duplicates", corpus.describe_duplicates(0, 300)
-    kept = ("mean", 0.93, 32, [3, 2, 2], 300, "longest")
+    kept = ("mean", 0.93, 7, [3, 2, 2], 300, "longest")
     yield "groups of near-duplicates", corpus.describe_groups(*kept)
     yield "one group", corpus.describe_groups("mean", 0.93, 2, [2], 300, "first")
+    yield "a text alone", corpus.describe_groups("mean", 0.8, 41, [30, 10], 41, "longest")
+    yield "one text left", corpus.describe_groups("mean", 0.8, 41, [41], 41, "longest")
     yield "no groups", corpus.describe_groups("mean", 1.0, 0, [], 300, "longest")
     held = (["neural", "mean"], 20, (2.31, 0.64))
     yield (
@@ -281,14 +285,19 @@ def few_texts() -> Iterator[tuple[str, str]]:
     cls = ranked("cls", 0.9, 0.8, 0.7, 0.6, 0.4, 0.5)
     neural = ranked("neural, fast", 0.1, 0.2, 0.4, 0.3, 0.5, 0.6)
     yield "two methods of four texts", similar_texts.describe_similar_texts([mean, cls])
-    yield "two methods apart", similar_texts.describe_similar_texts([mean, neural])
+    yield "three of which one differs", similar_texts.describe_similar_texts([mean, neural, cls])
+    level = replace(cls, products=np.ones((4, 4), dtype=np.float32))
+    yield "all pairs alike by one", similar_texts.describe_similar_texts([level, mean])
+    yield "too few to agree", similar_texts.describe_agreement([mean, cls])
+    yield "do not agree", similar_texts.describe_agreement([mean, neural])
+    yield "cannot be compared", similar_texts.describe_agreement([mean, level])
     draw = np.random.default_rng(0)
     vectors, noise = draw.normal(size=(2, 8, 4))
     several = [similarity(name, "abcdefgh", vectors + share * noise)
                for name, share in (("mean", 0), ("cls", 0.2), ("neural", 0.7))]  # fmt: skip
-    yield "two methods agree", similar_texts.describe_similar_texts(several[:2])
-    yield "two methods agree little", similar_texts.describe_similar_texts(several[::2])
-    yield "three methods", similar_texts.describe_similar_texts(several)
+    yield "two methods agree", similar_texts.describe_agreement(several[:2])
+    yield "two methods agree little", similar_texts.describe_agreement(several[::2])
+    yield "three methods", similar_texts.describe_agreement(several)
     unfinished = ranked("mean", 0.9, 0.8, np.nan, 0.6, np.nan, np.nan)
     unfinished.products[3, 3] = np.nan
     columns = {"topic": list("xxxy"), "form": list("xyxy"), "length": list("xxyy")}
@@ -296,7 +305,10 @@ def few_texts() -> Iterator[tuple[str, str]]:
     yield "one method", similar_texts.describe_similar_texts([mean])
     one = similarity("mean", "ab", np.eye(2))
     yield "one pair", similar_texts.describe_similar_texts([one])
-    yield "too few pairs", similar_texts.describe_similar_texts([one, replace(one, method="cls")])
+    yield "one pair by two", similar_texts.describe_similar_texts([one, replace(one, method="cls")])
+    three = [method.in_order(range(3)) for method in (mean, neural)]
+    yield "three pairs", similar_texts.describe_agreement(three)
+    yield "three pairs alike", similar_texts.describe_agreement([three[0], three[0]])
     yield "no method", similar_texts.describe_similar_texts([])
 
 
@@ -446,9 +458,11 @@ def runs() -> Iterator[tuple[str, str]]:
         changed.reports = {text: replace(report, **changes) for text in record.reports}
         return changed
 
-    rising = replace(report.after, loss=np.array([9.0]))
-    yield "loss rose", micro_tuning.describe_learning(with_report(after=rising), 0)
+    yield "loss rose", micro_tuning.describe_learning(with_report(loss_after=9.0), 0)
+    yield "one epoch", micro_tuning.describe_learning(cut_off(record, 1), 0)
     yield "words", micro_tuning.describe_words(record, 0)
+    pair = {f"text {i + 1}": record.reports[i].words[:2] for i in range(2)}
+    yield "words of a pair", micro_tuning.describe_shares(pair)
     places = report.text.words
     cancelling = with_report(shares=np.where(places % 2, 1.5, -1.2) * (1 + places / 10))
     yield "words that cancel", micro_tuning.describe_words(cancelling, 0)
@@ -550,7 +564,7 @@ def test_what_is_drawn_at_random_is_no_finding(kind: str) -> None:
             methods = [similarity(name, texts, draw.normal(size=(len(texts), 8)))
                        for name in ("mean", "cls")]  # fmt: skip
             sentence = similar_texts.describe_agreement(methods)
-            found += sentence.startswith("mean and cls agree")
+            found += sentence.startswith("Mean and cls agree")
         elif kind == "landing":
             near = draw.choice(list("abcd"), 10, p=[0.7, 0.1, 0.1, 0.1]).tolist()
             sizes = {"a": 210, "b": 30, "c": 30, "d": 30}
@@ -601,7 +615,7 @@ def test_what_knows_nothing_of_labels_or_scores_is_no_finding(kind: str) -> None
             sentence = similar_texts.describe_similar_texts(methods, labels)
             decided += "difference is significant" in sentence
             few = [method.in_order(range(3)) for method in methods]
-            assert "With only 3 pairs" in similar_texts.describe_agreement(few)
+            assert "agree" not in similar_texts.describe_agreement(few)
         elif kind == "ladder":
             changed = {name: {place: permute(one) for place, one in getattr(recorded, name).items()}
                        for name in ("baselines", "results")}  # fmt: skip
