@@ -143,7 +143,7 @@ _TABLE_COLUMNS = (
 
 RUNS = SessionRuns(KEY)
 LONGEST_NAME = 100  # characters
-LONGEST_VALUE = 30  # characters of a label on the stage
+LONGEST_VALUE = 33  # characters of a label on the stage
 DETAILS = ("without ties", "same", "diff", "Pearson", "tau-b", "alignment", "uniformity")
 ALSO_DETAILS = ("broken",)  # for pairs, whose table is wide
 MAX_DRAWN_METHODS = 6  # with more, the user picks one
