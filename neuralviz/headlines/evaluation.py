@@ -383,7 +383,9 @@ def describe_shared_errors(results: Results, data: int, name: Name = str) -> str
         of_pairs = [f"{one:.0%}" for one in share[np.triu_indices(len(share), 1)]]
         is_least = len(of_pairs) > 1 and of_pairs.count(written) == 1
         beginning = f"The errors of {better} and {worse} differ most: of" if is_least else "Of"
-        return f"{beginning} the {broken} that {better} breaks, {worse} also breaks {written}."
+        return (
+            f"{beginning} the {broken} that {better} gets wrong, {worse} also gets {written} wrong."
+        )
     return ""
 
 

@@ -23,6 +23,7 @@ from neuralviz.plots.theme import (
     BLUE,
     DISSIMILAR,
     GROUND,
+    NOT_MEASURED,
     SIMILAR,
     SMALL_FONT_SIZE,
     TOP_DOWN,
@@ -200,14 +201,15 @@ def product_histogram(
 
 
 def overlap_figure(labels: Sequence[str], overlap: Overlap, title: str) -> go.Figure:
-    """[row, row] share of errors in common, 0–1 or NaN (Eq. 3)."""
-    share = overlap.share
+    """[row, row] share of errors in common, 0–1 or NaN (Eq. 3); the diagonal is grey."""
+    share = np.where(np.eye(len(labels), dtype=bool), np.nan, overlap.share)
     names = shorten_apart(labels, LABEL_LENGTH)
-    look = {"colorbar": {"title": {"text": "I"}}, "customdata": overlap.shared, **_CELL_FONT}
+    look = {"colorbar": {"title": {"text": "share"}}, "customdata": overlap.shared, **_CELL_FONT}
     hover = "%{y}<br>%{x}<br>I = %{z:.3f}, %{customdata:,} shared"
     matrix = cells(share, names, names, hover, (0, 1), **look, **cell_labels(share))
     x, y = {"tickangle": -35, **_NAMES}, {**_NAMES, **TOP_DOWN}
-    return draw([matrix], title, x, y, height=220 + 64 * len(labels))
+    height = 220 + 64 * len(labels)
+    return draw([matrix], title, x, y, height=height, plot_bgcolor=NOT_MEASURED)
 
 
 def confusion_figure(confusion: Confusion, title: str) -> go.Figure:

@@ -136,8 +136,9 @@ def test_both_histograms_have_the_same_bins_and_all_of_their_values(same, diff) 
 def test_errors_in_common_are_written_in_the_cells_but_for_methods_without_any() -> None:
     overlap = Overlap(np.array([[4, 1, 0], [1, 2, 0], [0, 0, 0]]), 9)
     (cells,) = plots.overlap_figure(["a", "b", "c"], overlap, "").data
-    assert list(cells.text) == [["1.00", "0.50", ""], ["0.50", "1.00", ""], ["", "", ""]]
+    assert list(cells.text) == [["", "0.50", ""], ["0.50", "", ""], ["", "", ""]]
     assert (cells.zmin, cells.zmax, cells.customdata[0][1]) == (0, 1, 1)
+    assert np.isnan(cells.z[0][0])
 
 
 @pytest.mark.parametrize(
