@@ -204,15 +204,14 @@ def moving_map_figure(
 
 
 def _ways(ends: np.ndarray, colours: Sequence[str], followed: Sequence[int]) -> list[Trace]:
-    """A line for each followed text, from a ring to a large dot: its [moment, text, 2] ``ends``."""
-    ring = {"symbol": "circle-open", "line": {"width": 2}}
-    look: Trace = {"marker": ring | {"size": 14, "symbol": ["circle-open", "circle"]}}
-    ways = [
-        line(ends[:, text, 0], ends[:, text, 1], colours[text], showlegend=False, **look)
-        for text in followed
-    ]
-    look = {"size": 14, "marker": ring, "name": "before training"}
-    return [*ways, dots([None], [None], BEFORE, **look)]
+    """Lines of followed texts from rings to large dots, at their [moment, text, 2] ``ends``."""
+    hidden: Trace = {"showlegend": False}
+    x, y = ends[..., 0], ends[..., 1]
+    ways = [line(x[:, i], y[:, i], colours[i], size=0, **hidden) for i in followed]
+    (x, now_x), (y, now_y) = x[:, followed], y[:, followed]
+    ring: Trace = {"size": 14, "marker": {"symbol": "circle-open", "line": {"width": 2}}}
+    rings = dots(x, y, BEFORE, name="before training", **ring)
+    return [*ways, rings, dots(now_x, now_y, [colours[i] for i in followed], size=14, **hidden)]
 
 
 # --- tables ------------------------------------------------------------------------------------

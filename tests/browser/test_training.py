@@ -66,9 +66,10 @@ def test_a_training_is_watched_stopped_resumed_and_its_encoder_saved(
 
     page.goto(f"{address}/training?training-corpus={corpus}&training-shortest=200&stage")
     alone = page.locator("html[data-stage=st-key-slide-training-problem]")
-    alone.get_by_text("Too few of the").wait_for(timeout=MINUTE)
+    reason = alone.get_by_text("Too few of the")
+    reason.wait_for(timeout=MINUTE)
     page.keyboard.press("ArrowRight")  # to nothing else
-    expect(alone).to_be_visible()
+    expect(reason).to_be_visible()
     page.keyboard.press("Escape")
 
     page.goto(f"{link}&training-epochs-model=2")
