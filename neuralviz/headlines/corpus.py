@@ -59,7 +59,16 @@ def describe_agreement(
     if share - by_chance < ALIKE * (1 - by_chance):
         manner = "differently"
     overlap = f"share **{percent(share)}** of a text's {many(k, 'nearest text')}"
-    return f"**{first}** and **{second}** group {texts} {manner}: they {overlap}."
+    return f"**{begin(first)}** and **{second}** group {texts} {manner}: they {overlap}."
+
+
+def describe_disagreement(methods: Sequence[str], share: float, k: int, texts: str) -> str:
+    """What stands above the texts whose nearest texts two maps agree on least."""
+    first, second = methods
+    return (
+        f"**{first}** and **{second}** agree on **{percent(share)}** of a text's "
+        f"{many(k, 'nearest text')} (the mean of {texts}), and least on the neighbours of these:"
+    )
 
 
 def describe_unmade(corpus: str, n_texts: int, methods: str) -> str:
@@ -97,6 +106,9 @@ def describe_trend(
     extremes: tuple[str, str] = ("highest", "lowest"),
 ) -> str:
     """Whether near texts have similar numbers, and which clusters the ends are in; may be empty."""
+    if not trends and n_texts:
+        values, texts = f"The values of **{name}** do not follow the map", many(n_texts, "text")
+        return f"{values}: those of neighbouring texts are not significantly similar ({texts})."
     if not trends:
         return ""
     written = write_values([correlation for _, correlation in trends], is_share=False)
@@ -187,11 +199,15 @@ def describe_groups(
     reaching = f"a cosine similarity of {threshold:.3f} or more"
     if not n_similar:
         return f"By **{method}**, no two texts have {reaching}."
-    groups = "the group" if len(sizes) == 1 else f"each of {len(sizes):,} groups"
-    n_remaining = n_texts - sum(sizes) + len(sizes)
+    groups = "their group" if len(sizes) == 1 else f"each of their {len(sizes):,} groups"
+    remaining = many(n_texts - sum(sizes) + len(sizes), "text")
+    alone = ""
+    if n_alone := n_similar - sum(sizes):
+        them = "it" if n_alone == 1 else "them"
+        alone = f", {n_alone:,} of them because every text similar to {them} is removed"
     return (
         f"By **{method}**, {describe_duplicates(n_similar, n_texts)} ({reaching}). With the {rule} "
-        f"text of {groups} kept, **{n_remaining:,}** remain."
+        f"text of {groups} kept, **{remaining}** remain{'s' * (remaining == '1 text')}{alone}."
     )
 
 

@@ -29,7 +29,7 @@ ENGLISH_FROM = 0.25  # share of stop words from which text counts as English (ab
 
 # Combining vowel signs and accents are part of words.
 _MARKS = "\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0963\u0966-\u0dff\u0e00-\u109f"
-_WORD = re.compile(rf"[^\W_](?:[^\W_]|[{_MARKS}])*")
+_WORD = re.compile(rf"[^\W_](?:[^\W_]|[{_MARKS}]|-(?=[^\W_]))*")
 _PLURAL = re.compile(r"(?<=[^\W\d_]{3})(?:ies|(?<=[sx])es|(?<![su])s)$")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]+")  # Japanese and Chinese
 
@@ -102,11 +102,20 @@ def cluster_centres(coordinates: np.ndarray, clusters: Clusters) -> np.ndarray:
 
 
 def cluster_names(cluster_words: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Names of clusters: their first two words, or as many more as tell them apart."""
+    """Names of clusters: those of their first two words that no other cluster has earlier.
+
+    Where there are none, as many words as tell the cluster apart.
+    """
+    first: dict[str, tuple[int, int]] = {}  # where each word stands earliest
+    for cluster, words in enumerate(cluster_words):
+        for place, word in enumerate(words):
+            first[word] = min(first.get(word, (place, cluster)), (place, cluster))
     names: list[str] = []
-    for words in cluster_words:
+    for cluster, words in enumerate(cluster_words):
+        own = " ".join(word for word in words[:NAME_WORDS] if first[word][1] == cluster)
         longer = (" ".join(words[:n]) for n in range(NAME_WORDS, len(words) + 1))
-        names.append(next((name for name in longer if name not in names), " ".join(words)))
+        every = filter(None, [own, *longer])
+        names.append(next((name for name in every if name not in names), " ".join(words)))
     return tuple(name or UNNAMED for name in names)
 
 
@@ -218,7 +227,7 @@ def naming_words(words: Iterable[str]) -> Iterator[str]:
         if _UNSPACED.search(word):
             for run in _UNSPACED.findall(word):
                 yield from (run[i : i + 2] for i in range(max(len(run) - 1, 1)))
-        elif len(word) > 1 and not word.isdigit():
+        elif len(word) > 1 and not word.replace("-", "").isdigit():
             yield word
 
 

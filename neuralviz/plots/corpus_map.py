@@ -14,6 +14,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.io.json import to_json_plotly
 
+from neuralviz.maps.clusters import UNNAMED
 from neuralviz.maps.opened import OpenCorpus, OpenMap, Window
 from neuralviz.maps.projection import REDUCERS, SETTING_NAMES
 from neuralviz.plots.report import NAMES_SCRIPT, About, page_html
@@ -51,7 +52,8 @@ TITLE_CHARACTERS = 60
 _WIDE = 720  # px from which the legend is beside the points
 HOVERED_CHARACTERS = 60  # per line
 _FRAMES = {1: (860, 400), 2: (480, 300)}  # px, by how many maps are side by side
-_MOST_STRETCHED = 1.5  # scale of one axis in that of the other, where directions mean nothing
+_MOST_STRETCHED = 2.0  # scale of one axis in that of the other, where directions mean nothing
+_LINE = {"showarrow": True, "arrowhead": 0, "arrowwidth": 1.2}  # from a name to its place
 _NAME_FONT = {"size": SMALL_FONT_SIZE, "shadow": "auto"}
 _TEXT_LUMINANCE = 0.2  # at most: 4.2 to 1 on white
 DENSITY_BINS = 256  # maximum per side
@@ -143,7 +145,7 @@ def _add_marks(
     labels: list[dict[str, Any]] = []
     if standout.placed is not None:
         figure.add_trace(_star(*standout.placed))
-        labels = [_star_label(*standout.placed, seen)]
+        labels = [_star_label(*standout.placed)]
     if standout.names:
         colours = {} if colour is None or not colour.are_clusters else colour.looks
         labels += _name_labels(standout.names, seen, colours)
@@ -317,12 +319,11 @@ def _star(sentence: str, place: np.ndarray) -> Trace:
     return _mark_trace(place[None], "markers", marker={**marker, "color": YELLOW}, **hover)
 
 
-def _star_label(sentence: str, place: np.ndarray, seen: _Seen | None) -> dict[str, Any]:
-    """The sentence above its star; at the sides of the map, towards its middle."""
-    across = 0.5 if seen is None else (place[0] - seen.low[0]) / seen.size[0]
-    text = f"<b>{_two_lines(shorten(sentence, 32), 18)}</b>"
-    xanchor = ("left", "center", "right")[int(np.clip(3 * across, 0, 2))]
-    return _label(text, place, xanchor=xanchor, yanchor="bottom", yshift=10)
+def _star_label(sentence: str, place: np.ndarray) -> dict[str, Any]:
+    """The sentence above its star; on a flat map, names.js moves it to where no point is."""
+    text = f"<b>{escape(shorten(sentence, LABEL_CHARACTERS))}</b>"
+    where = {**_LINE, "arrowcolor": GREY} if len(place) == 2 else {"yshift": 22}
+    return _label(text, place, name="sentence", **where)
 
 
 def _lines(point: np.ndarray, near: np.ndarray) -> Trace:
@@ -367,10 +368,11 @@ def _name_labels(
     labels = []
     for cluster in chosen[: MOST_NAMED_IN_SPACE if seen is None else MOST_NAMED]:
         name, place = names[cluster]
+        if name == UNNAMED:
+            continue
         look = {"name": str(cluster), "captureevents": True, **_tint(colours, cluster)}
         if seen is not None:
-            line = {"arrowhead": 0, "arrowwidth": 1.2, "arrowcolor": colours.get(cluster, GREY)}
-            look |= {"visible": False, "showarrow": True, **line}
+            look |= {"visible": False, **_LINE, "arrowcolor": colours.get(cluster, GREY)}
         labels.append(_label(f"<b>{escape(cluster_label(name))}</b>", place, **look))
     return labels
 

@@ -1,9 +1,10 @@
-// Names of clusters where there is room for them: inside the frame, never on points or on each
-// other, each with a line to its cluster. Closer up there is room for more.
+// Names of clusters, and a searched sentence, where there is room for them: inside the frame, never
+// on points or on each other, each with a line to its place. Closer up there is room for more.
 // In front of picture.js, live_figure.js and map_page.js.
 
 const MOST_NAMES = 30 // on a map
-const NAME_GAPS = [7, 12, 18, 26, 36, 48, 62, 78, 96, 116, 140, 170] // px from a cluster to its name
+const NAME_GAPS = [7, 12, 18, 26, 36, 48, 62, 78, 96] // px from a place to its name
+const SENTENCE = "sentence" // the name of the searched one, which is always there
 const NAME_TURNS = 24 // directions from a cluster
 const NAME_ROOM = 2 // px around a name
 const STEP = 6 // px, along a line to a cluster
@@ -104,18 +105,10 @@ function* listPlaces([x, y], [across, up], middle, scale) {
 function arrangeNames(figure) {
   const { xaxis, yaxis, font: usual } = figure._fullLayout
   const { annotations } = figure.layout
-  const origin = figure.getBoundingClientRect()
   const [width, height] = [xaxis._length, yaxis._length]
   const isOnPoint = findPoints(figure)
-  const taken = [] // boxes of names, and of what else is written
+  const taken = [] // boxes of names
   const lines = []
-  for (const [i, { name }] of annotations.entries()) {
-    const label = figure.querySelector(`.annotation[data-index="${i}"] .annotation-text-g`)
-    if (name || !label) continue
-    const { x, y, width: wide, height: high } = label.getBoundingClientRect()
-    const [left, top] = [x - origin.x - xaxis._offset, y - origin.y - yaxis._offset]
-    taken.push({ left, top, right: left + wide, bottom: top + high })
-  }
   const changes = {}
   let n = 0
   for (const [i, label] of annotations.entries()) {
@@ -133,7 +126,7 @@ function arrangeNames(figure) {
         !lines.some((line) => crosses(...line, box) || meet(line, [start, [across, down]])) &&
         !isOnPoint(box)
     }
-    let [place, least] = [undefined, MOST_COST]
+    let [place, least] = [undefined, name === SENTENCE ? Infinity : MOST_COST]
     if (isSeen && n < MOST_NAMES) {
       for (const [gap, one] of listPlaces(start, half, [width / 2, height / 2], font.size / 15)) {
         if (gap >= least || !isFree(one)) continue
@@ -141,7 +134,7 @@ function arrangeNames(figure) {
         if (cost < least) [place, least] = [one, cost]
       }
     }
-    const look = { visible: Boolean(place) }
+    const look = { visible: Boolean(place) || name === SENTENCE }
     if (place) {
       n += 1
       taken.push(boxAround(...place, ...half))

@@ -168,6 +168,8 @@ def test_texts_in_clusters_by_accident_give_these_no_name():
 def test_names_of_two_words_are_told_apart_by_a_third():
     words = [("mail", "error", "bounce"), ("mail", "error", "login"), (), ("mail",), ("mail",)]
     assert cluster_names(words) == ("mail error", "mail error login", UNNAMED, "mail", "mail")
+    words = [("wi-fi", "device"), ("battery", "device"), ("device", "case"), ("app", "wi-fi")]
+    assert cluster_names(words) == ("wi-fi", "battery", "device case", "app")
 
 
 def test_words_of_any_script_name_a_cluster_and_texts_without_words_none():
@@ -177,7 +179,8 @@ def test_words_of_any_script_name_a_cluster_and_texts_without_words_none():
         ["🎉🎉🎉", "🎉 2024 !!", *["🎉"] * 6],
         ["हिन्दी भाषा", "सरल हिन्दी", *["हिन्दी"] * 6],
         ["L’eau claire", "l'eau froide", *["l'eau"] * 6],
+        ["Wi-Fi 2024-05-06", "wi-fi - off", *["Wi-Fi 2024-05-06"] * 6],
     ]
-    clusters = Clusters(np.repeat(np.arange(5), 8).astype(np.int32), 5)
+    clusters = Clusters(np.repeat(np.arange(6), 8).astype(np.int32), 6)
     names = name_clusters([text for group in groups for text in group], clusters)
-    assert names == (("океан",), ("猫咪",), (), ("हिन्दी",), ("eau",))
+    assert names == (("океан",), ("猫咪",), (), ("हिन्दी",), ("eau",), ("wi-fi",))

@@ -37,29 +37,29 @@ def describe_view(view: MapView) -> str:
 
 
 def _describe_colours(view: MapView) -> str:
-    kind, _, name = view.colours[0].partition(":")
+    """What the colours of each map mean."""
+    maps = zip(view.maps, view.colours, strict=True)
+    return "\n\n".join(dict.fromkeys(_describe_colour(view, *pair) for pair in maps))
+
+
+def _describe_colour(view: MapView, open_map: OpenMap, option: str) -> str:
+    kind, _, name = option.partition(":")
     if kind == CLUSTERS or find_samples(view.methods) is None:
-        return "\n\n".join(dict.fromkeys(describe_themes(map_) for map_ in _coloured_alike(view)))
+        return describe_themes(open_map)
     sentence = ""
     is_label = kind in ("label", "agreement")
     if kind == "label" and _is_scale(view.corpus, name):
-        sentence = _describe_numbers(view)
+        sentence = _describe_numbers(view, option)
     if is_label:
         sentence = sentence or _describe_label(view, name)
     elif kind != COMMON:
-        sentence = _describe_numbers(view)
-    return sentence or _describe_agreement(view) or describe_themes(view.maps[0])
+        sentence = _describe_numbers(view, option)
+    return sentence or _describe_agreement(view) or describe_themes(open_map)
 
 
 def _is_scale(corpus: OpenCorpus, name: str) -> bool:
     """Whether labels are numbers that have an order, such as ratings from 1 to 5."""
     return name in corpus.number_names and len(corpus.sizes(name)) > 2
-
-
-def _coloured_alike(view: MapView) -> list[OpenMap]:
-    """The first map, and others with the same colours."""
-    pairs = zip(view.maps, view.colours, strict=True)
-    return [open_map for open_map, colour in pairs if colour == view.colours[0]]
 
 
 # --- after a search ------------------------------------------------------------------------------
@@ -129,9 +129,9 @@ def _describe_label(view: MapView, name: str) -> str:
     )
 
 
-def _describe_numbers(view: MapView) -> str:
-    """Whether near texts have similar numbers; empty where the data do not decide it."""
-    option, methods = view.colours[0], view.methods
+def _describe_numbers(view: MapView, option: str) -> str:
+    """Whether near texts have similar numbers; empty for too few."""
+    methods = view.methods
     colour = find_colour(view, option, view.maps[0])
     kind, _, name = option.partition(":")
     numbers = view.corpus.numbers(name) if kind in ("number", "label") else colour.values

@@ -32,7 +32,15 @@ from neuralviz.plots.theme import shorten
 from neuralviz.store.vectors import KeptEmbedder
 from neuralviz.ui.address import read_numbers, remember_number, run_page_again, write
 from neuralviz.ui.choices import choose_one
-from neuralviz.ui.corpus.search import LIST, MapView, name_methods, select, show_work
+from neuralviz.ui.corpus.search import (
+    LIST,
+    SELECTED_BY,
+    SENTENCE,
+    MapView,
+    name_methods,
+    select,
+    show_work,
+)
 from neuralviz.ui.downloads import offer_table
 from neuralviz.ui.figures import show_choosable_table
 from neuralviz.ui.page import hide_on_stage, plain, point_to, show_headline, slide, wide_columns
@@ -54,16 +62,23 @@ PATIENCE = 5.0  # seconds for grouping texts
 
 
 def show_findings(view: MapView, headline: str) -> None:
-    """Write the headline and what was found beside it, with links to the texts concerned."""
+    """Write the headline and what was found beside it, with links to the texts concerned.
+
+    A held group that is selected is what the maps show: then the headline is its sentence.
+    """
     held = _peek_held(view) or ()
-    sentences = [_describe_held(view, group) for group in held]
-    show_headline("\n\n".join(filter(None, [headline, " ".join(sentences)])), key="maps")
+    if not st.session_state.get(SENTENCE):
+        selected = st.session_state.get(SELECTED_BY)
+        shown = [group for group in held if _give_reason(view, group) == selected]
+        headline = " ".join(_describe_held(view, group) for group in shown) or headline
+    show_headline(headline, key="maps")
     pairs = _peek_pairs(view.corpus, view.maps[0].embedder)
     n_similar = int(pairs.findings.sum()) if pairs else 0
     if not held and not n_similar:
         return
     with hide_on_stage("findings"), st.container(horizontal=True):
         for group in held:
+            st.markdown(_describe_held(view, group))
             _link_held(view, group)
         if n_similar:
             method = name_methods(view.maps)[0] if len(view.methods) > 1 else ""
@@ -102,11 +117,12 @@ def _link_held(view: MapView, group: HeldGroup) -> None:
         icon=":material/select_all:",
         key=f"corpus-held-{group.place}",
         on_click=select,
-        args=(
-            Selection.from_rows(rows, view.corpus.n_texts),
-            f"that {view.maps[group.place].label} holds together",
-        ),
+        args=(Selection.from_rows(rows, view.corpus.n_texts), _give_reason(view, group)),
     )
+
+
+def _give_reason(view: MapView, group: HeldGroup) -> str:
+    return f"that {view.maps[group.place].label} holds together"
 
 
 def _open_duplicates() -> None:
@@ -284,15 +300,13 @@ def _show_groups(
     sentence = headlines.describe_groups(
         plain(label), threshold, n_similar, sizes, pairs.n_texts, rule
     )
-    with slide("duplicates"):
-        show_headline(sentence, key="duplicates")
-    around, groups = wide_columns(2, "duplicates")
-    with around:
-        st.markdown("**Pairs at the threshold**")
-        _list_pairs(corpus, pairs, threshold)
-    with groups:
-        st.markdown("**Groups**")
-        _list_groups(corpus, kept)
+    with slide("duplicates", sentence):
+        around, groups = wide_columns(2, "duplicates")
+        with around, hide_on_stage("pairs"):
+            st.markdown("**Pairs at the threshold**")
+            _list_pairs(corpus, pairs, threshold)
+        with groups:
+            _list_groups(corpus, kept)
     settings = {"method": label, "threshold": f"{threshold:.3f}", "kept": f"the {rule}"}
     provenance = About(f"Near-duplicates in {corpus.corpus.name}", settings)
     take = partial(offer_table, place="slide-duplicates", provenance=provenance)
@@ -367,16 +381,18 @@ def _list_pairs(corpus: OpenCorpus, pairs: SimilarPairs, threshold: float) -> No
 
 
 def _list_groups(corpus: OpenCorpus, kept: KeptTexts) -> None:
-    """The groups, the largest first; ticking one selects its texts and lists them."""
+    """The groups, the largest first; a click on one selects its texts and lists them."""
     groups = kept.groups[:LISTED]
     if not groups:
         st.caption("No group at this threshold.")
         return
     heads = np.array([rows[0] for rows in groups])
+    furthest = np.array([rows[kept.cosines[rows].argmin()] for rows in groups])
     table = {
         "texts": list(map(len, groups)),
-        "lowest cosine": [kept.cosines[rows].min() for rows in groups],
         "kept": [shorten(text, 240) for text in corpus.texts_at(heads)],
+        "removed: least similar": [shorten(text, 240) for text in corpus.texts_at(furthest)],
+        "cosine": kept.cosines[furthest],
     }
 
     def choose(place: int) -> None:
@@ -385,8 +401,7 @@ def _list_groups(corpus: OpenCorpus, kept: KeptTexts) -> None:
 
     columns = {
         "texts": st.column_config.NumberColumn(width=60),
-        "lowest cosine": st.column_config.NumberColumn(format="%.3f", width=110),
-        "kept": st.column_config.TextColumn(width="large"),
+        "cosine": st.column_config.NumberColumn(format="%.3f", width=70),
     }
     digest = Selection.from_rows(kept.removed, corpus.n_texts).digest[:8]
     show_choosable_table(
@@ -397,11 +412,12 @@ def _list_groups(corpus: OpenCorpus, kept: KeptTexts) -> None:
     chosen = remember_number(_GROUP, range(-1, corpus.n_texts), -1, corpus.corpus.id)
     # none at another threshold, or where nobody has chosen
     listed = np.flatnonzero(heads == kept.kept[chosen]) if chosen >= 0 else np.zeros(0)
-    _list_group(corpus, kept, groups[listed[0] if len(listed) else 0])
+    with hide_on_stage("group"):
+        _list_group(corpus, kept, groups[listed[0] if len(listed) else 0])
 
 
 def _list_group(corpus: OpenCorpus, kept: KeptTexts, rows: np.ndarray) -> None:
-    """The texts of a group; ticking one keeps it."""
+    """The texts of a group; a click on one keeps it."""
     st.caption("Texts of this group. Select the one to keep.")
     table = {
         "kept": np.where(rows == rows[0], "yes", "no"),

@@ -15,7 +15,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from neuralviz.embedders import FOR_CORPORA, EmbedderSpec
-from neuralviz.embedders.specs import labels_by_spec, list_models, make_embedder
+from neuralviz.embedders.specs import METHODS, labels_by_spec, list_models, make_embedder
 from neuralviz.errors import NeuralvizError, TextError
 from neuralviz.headlines import join_names
 from neuralviz.headlines.corpus import describe_unmade
@@ -80,6 +80,7 @@ from neuralviz.ui.corpus.search import (
     write_chosen_text,
 )
 from neuralviz.ui.corpus.show import (
+    find_first_colour,
     list_colours,
     show_accuracy,
     show_lists,
@@ -149,13 +150,16 @@ def _show_corpus(corpus: Corpus) -> None:
     is_new = st.session_state.pop(ADDED, None) == corpus.id
     store = CorpusStore()
     imported = imported_specs(store.vectors, lambda: store.keys(corpus))
-    places = choose_maps(imported, is_other=is_other)
+    places = choose_maps(imported, find_first_methods(corpus, imported), is_other=is_other)
     if places is None:
         return
     saved = {place.choice: find_saved(corpus, place.choice) for place in places}
     kept = {place: found for place in places if (found := saved[place.choice].map) is not None}
     maps = open_maps(corpus, list(kept.values()))
-    colours = [choose_colour(place, list_colours(maps)) for place in kept]
+    colours = []
+    if maps:
+        options, first = list_colours(maps), find_first_colour(maps)
+        colours = [choose_colour(place, options, first) for place in kept]
     with ExitStack() as stage:
         if not maps:  # on the stage, too, something is seen before there is one
             methods = labels_by_spec(choice.spec for choice in saved).values()
@@ -217,13 +221,14 @@ class Place:
 
 def choose_maps(
     imported: Mapping[str, EmbedderSpec],
+    first: Sequence[str],  # methods
     *,
     is_other: bool = False,  # than the corpus whose maps were shown before
 ) -> list[Place] | None:
     """Ask for one map or two, also of ``imported`` vectors; None if a setting is invalid."""
     chosen: list[Place] = []
     is_valid = True
-    for column, (key, label, method) in zip(st.columns(len(PLACES)), PLACES, strict=True):
+    for column, (key, label), method in zip(st.columns(len(PLACES)), PLACES, first, strict=True):
         is_first = key == PLACES[0][0]
         _choose_again(f"map-{key}", method, imported, is_other=is_other)
         row = column.container(horizontal=True, vertical_alignment="bottom", gap="xsmall")
@@ -252,6 +257,21 @@ def choose_maps(
     return chosen
 
 
+def find_first_methods(corpus: Corpus, imported: Mapping[str, EmbedderSpec]) -> tuple[str, str]:
+    """The method of a corpus's oldest map, which no later work changes, and one to compare with."""
+    store, (usual, other) = CorpusStore(), FIRST_METHODS
+    specs = {embedder.id: embedder.spec for embedder in store.vectors.embedders()}
+    by_spec = {spec.to_json(): label for label, spec in imported.items()}
+    made = [
+        by_spec.get(spec) or EmbedderSpec.from_json(spec).method
+        for kept in reversed(KeptMaps(store).list_maps(corpus))
+        if (spec := specs.get(kept.embedder))
+    ]
+    known = [method for method in made if method in (*METHODS, *imported)]
+    first = next((method for method in known if method != other), (known or [usual])[0])
+    return first, usual if first == other else other
+
+
 def _choose_again(
     key: str, first: str, imported: Mapping[str, EmbedderSpec], *, is_other: bool
 ) -> None:
@@ -264,10 +284,9 @@ def _choose_again(
     remember_choice(key, first)
 
 
-def choose_colour(place: Place, options: Mapping[str, str]) -> str:
-    """Ask for the colour of a map's points, at first the first label; see `list_colours`."""
+def choose_colour(place: Place, options: Mapping[str, str], first: str) -> str:
+    """Ask for the colour of a map's points; see `list_colours`."""
     key, keys = f"colour-{place.key}", list(options)
-    first = next((option for option in keys if option.startswith("label:")), keys[0])
     if st.session_state.get(key, first) not in options:
         del st.session_state[key]
     return place.row.selectbox(
@@ -386,7 +405,8 @@ def make_missing(corpus: Corpus, saved: Mapping[MapChoice, Saved], *, is_new: bo
             label = plain(f"Make the map by {names[makeable[0].spec]}")
         pressed = row.button(label, type="primary", icon=":material/map:")
         work = [names[choice.spec] + _OUTDATED * saved[choice].is_outdated for choice in makeable]
-        row.caption(plain(f"{' · '.join(work)}: {many(corpus.n_distinct, 'different text')}"))
+        texts = many(corpus.n_distinct, "different text")
+        row.caption(plain(f"Not made yet: {' · '.join(work)} ({texts} to embed)"))
         if pressed or is_new:
             task = MakeMaps.for_current_models(corpus.id, makeable if pressed else makeable[:1])
             RUNS.start(task, again=True, work=_name_work(corpus))
@@ -417,7 +437,8 @@ def _get_task(run: Run[MapsState]) -> MakeMaps:
 
 
 RUNS = SessionRuns("corpus-maps")
-PLACES = (("a", "Map", "mean"), ("b", "Compare with", "neural"))  # keys, labels, first methods
+PLACES = (("a", "Map"), ("b", "Compare with"))  # keys, labels
+FIRST_METHODS = ("mean", "neural")
 ADDED = "corpus-added"  # session state: the id of a corpus that was just added
 _TIMES_ADDED = "corpus-times-added"  # in widgets' keys, so that the dialog opens empty
 _NEXT = "corpus-next"  # the corpus to choose in the next run of the page

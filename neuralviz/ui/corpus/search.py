@@ -357,7 +357,8 @@ def place_sentence(maps: Sequence[OpenMap]) -> dict[str, PlacedSentence]:
             st.info(
                 plain(
                     f"A new sentence cannot be placed on the map by “{open_map.label}”: its "
-                    "vectors were imported, so there is no model to embed the sentence with."
+                    "vectors were imported, so there is no model to embed the sentence with. "
+                    "Search by words, or choose another method, such as mean."
                 )
             )
             continue

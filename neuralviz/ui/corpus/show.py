@@ -333,6 +333,7 @@ LISTED = 1000  # rows of a table at most: more make browsers slow
 MOST_TAKEN = MOST_WHOLE  # selected texts that are downloaded
 LISTED_LABELS = 4  # columns of labels in a table
 SHOWN_NEIGHBOURS = 8
+MOST_QUOTED = 80  # characters of a sentence
 NOTHING = 0.0005  # shown as 0.000
 CARD_HEIGHT = 260  # px
 
@@ -379,6 +380,22 @@ def find_labels(
     for name in columns:
         if (corpus.codes(name)[0][sample.rows] >= 0).sum() >= FEWEST_LABELLED:
             yield name
+
+
+def find_first_colour(maps: Sequence[OpenMap]) -> str:
+    """The first label that nearest texts predict, else the clusters; see `list_colours`."""
+    corpus, samples = maps[0].corpus, find_samples(maps)
+    names = corpus.label_names[:MOST_LABELS]
+    if names and (corpus.is_large or samples is None or not maps[0].clusters.n):
+        return f"label:{names[0]}"
+    for name in find_labels(names, corpus, samples[0]) if samples else ():
+        scores = score_labels(maps, [name])
+        if any(
+            wilson_interval(right.sum(), len(right))[0] > scores.baselines[name]
+            for right in scores.hits[name]
+        ):
+            return f"label:{name}"
+    return plots.CLUSTERS
 
 
 class Scores(NamedTuple):
@@ -458,7 +475,8 @@ def show_lists(view: MapView, findings: Mapping[str, Callable[[MapView], None]])
     if len(view.maps) > 1:
         lists[DIFFERENT] = _show_disagreement
     lists |= {CLUSTERS: _show_clusters, CHOSEN_TEXT: _show_text, SELECTION: _show_selected}
-    if st.session_state.get(SENTENCE):
+    has_model = not all(open_map.spec.is_imported for open_map in view.maps)
+    if st.session_state.get(SENTENCE) and has_model:
         lists[NEAREST] = _show_nearest
     lists |= findings
     if st.session_state.get(LIST, next(iter(lists))) not in lists:
@@ -515,10 +533,15 @@ def _show_near(view: MapView, open_map: OpenMap, near: Neighbours, kind: str) ->
 def _show_nearest(view: MapView) -> None:
     """The texts nearest to the searched sentence."""
     maps = [open_map for open_map in view.maps if open_map.kept.id in view.placed]
-    for column, open_map in zip(st.columns(len(maps) or 1), maps, strict=False):
-        with column:
-            st.caption(plain(f"Nearest by {open_map.label}"))
-            _show_near(view, open_map, view.placed[open_map.kept.id].near, "sentence")
+    if not maps:
+        st.caption("They are listed as soon as the sentence is placed.")
+        return
+    sentence = plain(shorten(st.session_state[SENTENCE], MOST_QUOTED))
+    with slide("nearest", f"These texts are nearest to “{sentence}”."):
+        for column, open_map in zip(st.columns(len(maps)), maps, strict=True):
+            with column:
+                st.markdown(plain(f"By {open_map.label}"))
+                _show_near(view, open_map, view.placed[open_map.kept.id].near, "sentence")
 
 
 def _show_selected(view: MapView) -> None:
@@ -550,9 +573,11 @@ def _show_clusters(view: MapView) -> None:
     if not any(open_map.clusters.n for open_map in view.maps):
         st.caption("These texts form no clusters: no group of points is dense enough.")
         return
-    with slide("clusters"):
-        themes = dict.fromkeys(map(describe_themes, view.maps))
-        show_headline("\n\n".join(themes), key="clusters")
+    is_said = plots.CLUSTERS in view.colours  # above the maps
+    with hide_on_stage("clusters") if is_said else slide("clusters"):
+        if not is_said:
+            themes = dict.fromkeys(map(describe_themes, view.maps))
+            show_headline("\n\n".join(themes), key="clusters")
         st.caption(
             "Dense groups of points on the map, with the words that distinguish their texts. "
             "Select a row to select its texts."
@@ -564,7 +589,7 @@ def _show_clusters(view: MapView) -> None:
 
 
 def _list_clusters(open_map: OpenMap, key: str) -> None:
-    """A table of a map's clusters; ticking a row selects the texts."""
+    """A table of a map's clusters; a click on a row selects the texts."""
     sizes = open_map.cluster_sizes
     st.caption(plain(open_map.label))
 
@@ -625,26 +650,25 @@ def _show_disagreement(view: MapView) -> None:
     shared = share_neighbours(view)
     if shared is None:
         return
-    sample = f"Of a random sample of {many(len(shared.rows), 'text')}: on"
-    st.markdown(
-        plain(
-            f"{sample if view.corpus.is_large else 'On'} average, “{first.label}” and "
-            f"“{second.label}” share {percent(shared.shares.mean())} of a text's {shared.k} "
-            f"neighbours ({'on the maps' if is_same else 'by embedding'}). Texts with the "
-            "fewest shared neighbours come first."
-        )
+    methods = name_methods(view.maps)
+    if is_same:
+        methods = [plain(open_map.title) for open_map in view.maps]
+    sample = many(len(shared.rows), "text") + describe_origin(view.corpus)
+    sentence = headlines.describe_disagreement(
+        methods, float(shared.shares.mean()), shared.k, sample
     )
     order = np.argsort(shared.shares, kind="stable")
     if view.within is not None:
         order = order[view.within[shared.rows[order]]]
-    _show_table(
-        view.corpus,
-        shared.rows[order],
-        f"corpus-different-{first.kept.id}-{second.kept.id}",
-        "different",
-        {"shared": 100 * shared.shares[order]},
-        {"shared": st.column_config.NumberColumn(format="%.0f%%", width=95)},
-    )
+    with slide("different", sentence):
+        _show_table(
+            view.corpus,
+            shared.rows[order],
+            f"corpus-different-{first.kept.id}-{second.kept.id}",
+            "different",
+            {"shared": 100 * shared.shares[order]},
+            {"shared": st.column_config.NumberColumn(format="%.0f%%", width=95)},
+        )
     if view.row_to_read is not None:
         _show_text(view)
 
@@ -657,7 +681,7 @@ def _show_table(
     first: dict[str, Any] | None = None,
     config: dict[str, Any] | None = None,
 ) -> None:
-    """A table of texts with their labels; ticking a row chooses its text."""
+    """A table of texts with their labels; a click on a row chooses its text."""
     listed = rows[:LISTED]
     table: dict[str, Any] = {name: values[:LISTED] for name, values in (first or {}).items()}
     table["text"] = [shorten(text, 240) for text in corpus.texts_at(listed)]
