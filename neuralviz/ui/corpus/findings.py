@@ -381,7 +381,7 @@ def _list_pairs(corpus: OpenCorpus, pairs: SimilarPairs, threshold: float) -> No
 
 
 def _list_groups(corpus: OpenCorpus, kept: KeptTexts) -> None:
-    """The groups, the largest first; ticking one selects its texts and lists them."""
+    """The groups, the largest first; a click on one selects its texts and lists them."""
     groups = kept.groups[:LISTED]
     if not groups:
         st.caption("No group at this threshold.")
@@ -417,7 +417,7 @@ def _list_groups(corpus: OpenCorpus, kept: KeptTexts) -> None:
 
 
 def _list_group(corpus: OpenCorpus, kept: KeptTexts, rows: np.ndarray) -> None:
-    """The texts of a group; ticking one keeps it."""
+    """The texts of a group; a click on one keeps it."""
     st.caption("Texts of this group. Select the one to keep.")
     table = {
         "kept": np.where(rows == rows[0], "yes", "no"),
