@@ -30,7 +30,7 @@ from neuralviz.headlines import (
     write_range,
 )
 from neuralviz.layers.settings import POOLING_NAMES
-from neuralviz.training.similarity.settings import RUNG_NAMES, Rung
+from neuralviz.training.similarity.settings import RUNG_MEANS, RUNG_NAMES, RUNGS, Rung
 from neuralviz.words import find_spec, joined, many, number
 
 if TYPE_CHECKING:
@@ -206,6 +206,29 @@ def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
     return sentence
 
 
+EXPLAIN_SPEARMAN = "Spearman is 1 for people's order of the pairs, about 0 for a random one."
+EXPLAIN_LAYERS = (
+    f"The cosine of two texts' vectors at each layer, before anything is learnt. {EXPLAIN_SPEARMAN}"
+    " [CLS] and [SEP] are the marks that a model puts before and after a text."
+)
+
+
+def explain_rung(rung: Rung) -> str:
+    """What a rung is, in markdown, with the rungs that it builds on."""
+    built_on = RUNGS[min(1, RUNGS.index(rung)) : RUNGS.index(rung) + 1]
+    return " ".join(f"**{RUNG_NAMES[each]}**: {RUNG_MEANS[each]}" for each in built_on)
+
+
+def explain_ladder(ladder: Ladder, rungs: Sequence[Rung]) -> str:
+    """What the rungs of a ladder are, and on which pairs they are measured; markdown."""
+    means = "".join(f"- **{RUNG_NAMES[rung]}**: {RUNG_MEANS[rung]}\n" for rung in rungs)
+    sizes = ""
+    if ladder.test is not None:
+        n_train, n_dev = ladder.test.n_train, ladder.test.n_dev
+        sizes = f"Learnt from {n_train:,} pairs, chosen on {n_dev:,} (dev), measured on others. "
+    return f"Rungs learn people's scores:\n{means}\n{sizes}{EXPLAIN_SPEARMAN}"
+
+
 def warn_of_rung(ladder: Ladder, rung: Rung) -> list[str]:
     """Plain sentences on why a rung that is to be saved may be of no use."""
     lines = ladder_lines(ladder)
@@ -246,9 +269,10 @@ def describe_errors(rung: Rung, predicted: np.ndarray, scores: np.ndarray) -> st
     """How far predictions [pair] are from people's scores."""
     errors = predicted - scores
     middle = number(float(np.median(abs(errors))), ".2f")
+    scale = f"{number(scores.min(), '.3g')} to {number(scores.max(), '.3g')}"
     return (
         f"Half of the predictions of **{RUNG_NAMES[rung]}** are within **{middle}** of people's "
-        f"scores; the mean error is {number(float(errors.mean()), '+.2f')}."
+        f"scores ({scale}); the mean error is {number(float(errors.mean()), '+.2f')}."
     )
 
 

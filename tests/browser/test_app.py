@@ -129,11 +129,12 @@ def test_the_stage_shows_one_slide_and_the_arrow_keys_lead_through_the_steps(
     page.goto(f"{address}/frozen_features?frozen-more=All+numbers&stage")
     table = page.locator(".st-key-slide-frozen-view [data-testid=stDataFrame]")
     table.wait_for(state="attached", timeout=MINUTE)
-    page.keyboard.press("ArrowRight")
-    page.wait_for_function(
-        """() => [...document.querySelectorAll('[data-testid=stDataFrame] canvas')]
-            .some((table) => table.getBoundingClientRect().width > 0.9 * window.innerWidth)"""
-    )
+    ladder = page.locator(".st-key-slide-frozen-ladder")
+    expect(ladder.locator(".neuralviz-figure:visible")).to_have_count(1)
+    expect(ladder.get_by_text("Autoencoders first: ")).to_be_visible()  # what the terms mean
+    page.keyboard.press("ArrowRight")  # the table and what one types in are no slides
+    expect(chosen).to_have_text("Layers")
+    expect(place).to_have_text("Frozen features · 2 / 5")
 
 
 @pytest.mark.slow

@@ -560,9 +560,9 @@ def test_permuted_labels_and_scores_decide_nothing() -> None:
     assert decided <= 2  # one in twenty is what a 95% interval allows
 
 
-@pytest.mark.parametrize("kind", ["agreement", "landing", "qualities", "rows", "whole model"])
+@pytest.mark.parametrize("kind", ["agreement", "landing", "qualities", "rows"])
 def test_what_is_drawn_at_random_is_no_finding(kind: str) -> None:
-    (lesson, _), found = recorded_lessons(), 0
+    found = 0
     for seed in range(40):
         draw = np.random.default_rng(seed)
         if kind == "agreement":
@@ -581,18 +581,10 @@ def test_what_is_drawn_at_random_is_no_finding(kind: str) -> None:
             tau = np.array([correlate(order, np.arange(20.0)).kendall_c for order in orders])
             taus = dict(zip("abc", tau.reshape(3, 1, 2), strict=True))
             found += "most closely" in followed_quality(taus, n=20)
-        elif kind == "rows":
+        else:
             cells = [TrainingCell(row, n, 6, 1.0, False, (draw.random(),), (), {})
                      for row in "ab" for n in range(4)]  # fmt: skip
             found += "each run" in training.describe_table(cells, "form")
-        else:
-            n, before = 100, lesson.snapshots[0]
-            right = [draw.random(n) < 0.4 for _ in range(2)]
-            snapshots = [replace(before, step=step, right=r, accuracy=np.array([r.mean()]))
-                         for step, r in zip((0, 60), right, strict=True)]  # fmt: skip
-            untrained = draw.binomial(n, 0.4) / n
-            taken = replace(lesson, snapshots=tuple(snapshots), untrained=untrained)
-            found += "better without" in training.describe_lessons([taken], "chapter")
     assert found <= 4
 
 

@@ -4,7 +4,7 @@
 const SLIDE = "[class*='st-key-slide-']"
 const ASKED_FOR = "[class*='st-key-on-stage-']" // controls; those of `on_stage`
 const CONTENT = ".neuralviz-figure, [data-testid='stMarkdown'], [data-testid='stText'], " +
-  "[data-testid='stHtml'], [data-testid='stDataFrame'], [data-testid='stTable']"
+  "[data-testid='stHtml'], [data-testid='stDataFrame'], [data-testid='stTable'], [data-testid='stAlert']"
 const KEPT = "neuralviz-stage" // in the tab's storage: the stage outlives a reload
 const FORWARD = ["ArrowRight", "ArrowDown", "PageDown", " "]
 const BACKWARD = ["ArrowLeft", "ArrowUp", "PageUp"]
@@ -55,9 +55,12 @@ function hasContent(slide) {
   return [...slide.querySelectorAll(CONTENT)].some((part) => part.getClientRects().length)
 }
 
-// The menu of a page's further views, one of which is its last slide: its options, and the chosen one.
+// The menu of a page's further views, one of which is its last slide: as many options as are shown on
+// the stage, and the chosen one.
 function findViews() {
-  const options = [...document.querySelectorAll("[class*='st-key-views-'] [role='radio']")]
+  const menu = document.querySelector("[class*='st-key-views-']")
+  const [, n] = menu?.className.match(/st-key-views-\S+-(\d+)(?=\s|$)/) ?? []
+  const options = [...(menu?.querySelectorAll("[role='radio']") ?? [])].slice(0, n)
   return { options, at: options.findIndex((option) => option.getAttribute("aria-checked") === "true") }
 }
 
@@ -184,6 +187,7 @@ class Stage {
     } else if (at >= 0 && at < slides.length) {
       this.isAwaiting = false
       this.wanted = nameOf(keyOf(slides[at]))
+      if (isView(slides[at]) && views.at < 0) views.options[0]?.click() // the chosen one stays off
       this.arrange()
     } else {
       const way = by > 0 ? "next" : "back"
