@@ -317,7 +317,7 @@ def _show_importance(states: TokenStates, weights: TokenWeights, provenance: Abo
     )
     show_html(
         '<div dir="auto" style="font-size: 1.35em; line-height: 1.9; white-space: pre-wrap; '
-        f'overflow-wrap: anywhere; max-height: 24rem; overflow-y: auto">{"".join(parts)}</div>',
+        f'overflow-wrap: anywhere; max-height: 7.6em; overflow-y: auto">{"".join(parts)}</div>',
         f"{TEXT_KEY}-importance",
         title="Importance of tokens",
         files=table_files(table, "token-importance", provenance),
