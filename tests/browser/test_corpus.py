@@ -210,7 +210,7 @@ def test_a_text_is_read_and_a_sentence_is_placed(page: Page, address: str) -> No
     page.get_by_role("radio", name="By meaning").click()
     settled(page)
     search(page, "Tonight the moons of Jupiter can be seen. <b>5 %")
-    page.get_by_text("Nearest by mean").first.wait_for(timeout=3 * MINUTE)
+    page.get_by_text("By mean", exact=True).first.wait_for(timeout=3 * MINUTE)
     stars = "f => f._fullData.filter(t => t.marker?.symbol === 'star').map(t => [t.x[0], t.y[0]])"
     page.wait_for_function(f'({stars})(document.querySelector("{MEAN}")).length === 1')
     ((x, y),) = page.locator(MEAN).evaluate(stars)
@@ -220,6 +220,17 @@ def test_a_text_is_read_and_a_sentence_is_placed(page: Page, address: str) -> No
     )
     closest = sorted(near, key=lambda one: (one[0] - x) ** 2 + (one[1] - y) ** 2)[:5]
     assert sum("astronomy" in one[2] for one in closest) >= 3
+    page.wait_for_timeout(300)
+    assert page.evaluate(CROWDED_NAMES) == []  # the sentence's among them
+    for list_name in ("nearest", "duplicates"):
+        page.locator("h1").click()
+        page.keyboard.press("s")
+        page.keyboard.press("ArrowRight")
+        slide = page.locator(f".st-key-slide-{list_name}")
+        expect(slide.locator("[data-testid=stDataFrame]:visible")).to_have_count(1)
+        page.keyboard.press("Escape")
+        page.get_by_role("radio", name="Near-duplicates").click()
+        settled(page)
 
 
 @pytest.mark.slow
