@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 import re
 import reprlib
+import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -49,6 +51,13 @@ def number(value: float, spec: str = "g") -> str:
     if not text.strip("+-0.,%"):
         return text.lstrip("+-")
     return f"−{text[1:]}" if text.startswith("-") else text
+
+
+def find_spec(values: Sequence[float]) -> str:
+    """A format with as many decimals for all values: two digits of the middle one, not of 0."""
+    sizes = [abs(value) for value in values if value and math.isfinite(value)]
+    decimals = 1 - math.floor(math.log10(statistics.median(sizes))) if sizes else 2
+    return f".{min(max(decimals, 0), 6)}f"
 
 
 def percent(share: float) -> str:

@@ -13,7 +13,7 @@ import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from neuralviz.headlines.training import describe_lessons, trained_part
+from neuralviz.headlines.training import describe_lessons
 from neuralviz.jobs.training import RECORDED, add_textbooks, example_training
 from neuralviz.paths import sample_data
 from neuralviz.store.corpora import CorpusStore
@@ -35,8 +35,7 @@ def main() -> None:
             print(f"\r{task.progress(lessons).doing}  ", end="", flush=True)
     path = sample_data() / RECORDED
     path.write_bytes(LESSONS_FORMAT.pack(lessons))
-    part = trained_part(task.settings[0])
-    print(f"\n{describe_lessons(lessons, task.labels, part=part)}")
+    print(f"\n{describe_lessons(lessons, task.labels)}")
     print(f"{path}: {path.stat().st_size / 1000:.0f} kB")
 
 

@@ -149,7 +149,7 @@ def _draw_norms(record: RunRecord) -> RenderableType:
 
 def _draw_words(report: TextReport) -> RenderableType:
     if report.shares is None:
-        return Text("The text is too long to compute which words shaped its embedding.")
+        return Text("The text is too long, or its words' parts nearly cancel: no shares.")
     words, shares, unknown = report.words
     largest = float(np.abs(shares).max()) or 1.0
     order = np.argsort(-np.abs(shares), kind="stable")[:SHOWN_WORDS]

@@ -369,7 +369,7 @@ def _error(measure: Measure, title: str) -> tuple[Column, ...]:
 def _accuracy(measure: Measure, title: str, short: str, group: str) -> tuple[Column, ...]:
     accuracy = Yardstick(
         measure, "accuracy", "accuracy", ".1%", HIGHER, group=group,
-        name=measure, title=f"{title} accuracy", short=short, axis="accuracy ↑",
+        name=measure, title=f"{title} accuracy", short=short, axis="share of texts ↑",
     )  # fmt: skip
     words = Column(measure, "tfidf", "TF-IDF baseline", ".1%", group=group)
     by_label, balanced = f"{group}, by label", "confusion.balanced_accuracy"

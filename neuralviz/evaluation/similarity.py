@@ -18,6 +18,7 @@ from neuralviz.errors import NeuralvizError
 from neuralviz.evaluation.broken import TIE
 from neuralviz.store.writing import write_pieces
 
+ROUNDING = 1e-6  # of cosine similarities of float32 vectors, whose batches differ
 PAIRS_AT_A_TIME = 100_000
 PERMUTATIONS, FEWEST_DRAWN = 199, 6  # of texts; texts from which not all are tried
 MOST_PERMUTED = 100  # texts
@@ -46,8 +47,8 @@ class Similarity:
 
     @property
     def of_pairs(self) -> np.ndarray:
-        """[pair] products of the pairs of different texts, in the order of `pair_indices`."""
-        return self.products[pair_indices(len(self.texts))]
+        """[pair] products of different texts, in the order of `pair_indices`, ties made equal."""
+        return level_ties(self.products[pair_indices(len(self.texts))])
 
     def in_order(self, order: Sequence[int] | np.ndarray) -> Similarity:
         order = np.asarray(order, dtype=int)
@@ -71,6 +72,18 @@ def similarity(method: str, texts: Sequence[str], vectors: np.ndarray) -> Simila
     products = np.clip(units @ units.T, -1, 1)
     products[missing] = products[:, missing] = np.nan
     return Similarity(method, tuple(texts), products.astype(np.float32), (vectors == 0).all(1))
+
+
+def level_ties(values: np.ndarray) -> np.ndarray:
+    """Values of which those that differ by rounding alone, less than 1e-6, are made equal."""
+    order = np.argsort(values, kind="stable")  # NaN last
+    ordered = values[order].astype(np.float64)
+    is_new = np.diff(ordered, prepend=-np.inf) > ROUNDING
+    starts = np.maximum.accumulate(np.where(is_new, np.arange(len(values)), 0))
+    steps = np.floor((ordered - ordered[starts]) / ROUNDING)  # many values in a row are no tie
+    levelled = np.empty_like(ordered)
+    levelled[order] = ordered[starts] + steps * ROUNDING
+    return levelled
 
 
 def pair_indices(n_texts: int) -> tuple[np.ndarray, np.ndarray]:
@@ -106,7 +119,7 @@ def disagreements(similarities: Sequence[Similarity]) -> Disagreements:
     """Pairs whose ranks differ most between methods, of those that all methods have."""
     # ranks, not products, which methods spread differently
     i, j = pair_indices(len(similarities[0].texts))
-    products = np.stack([s.products[i, j] for s in similarities], axis=1)
+    products = np.stack([s.of_pairs for s in similarities], axis=1)
     is_done = np.isfinite(products).all(axis=1)
     i, j, products = i[is_done], j[is_done], products[is_done]
     places = [scipy.stats.rankdata(-of_method, method="average") for of_method in products.T]
@@ -137,13 +150,18 @@ def order_by_label(labels: Sequence[str]) -> np.ndarray:
     return np.argsort([first[label] for label in labels], kind="stable")
 
 
+def are_ordered(labels: Sequence[str]) -> bool:
+    """Whether the texts of each label follow each other."""
+    return bool((np.diff(order_by_label(labels)) == 1).all())
+
+
 def usable_labels(labels: Mapping[str, Sequence[str]]) -> list[str]:
-    """Names of labels that some texts share, with 2 to 40 different values."""
+    """Names of labels that most texts share, with 2 to 40 different values."""
     nonempty = {name: [value for value in values if value] for name, values in labels.items()}
     return [
         name
         for name, values in nonempty.items()
-        if 1 < len(set(values)) <= min(MOST_LABELS, len(values) - 1)
+        if 1 < len(set(values)) <= min(MOST_LABELS, (len(values) + 1) // 2)
     ]
 
 
@@ -184,10 +202,9 @@ def agree_by_chance(first: Similarity, second: Similarity) -> float:
     if len(rows) > MOST_PERMUTED:
         rows = draw.choice(rows, MOST_PERMUTED, replace=False)
     n = len(rows)
-    pairs = pair_indices(n)
     ranks = np.zeros((2, n, n))
     for method, similarity in enumerate((first, second)):
-        ranks[method][pairs] = scipy.stats.rankdata(similarity.products[np.ix_(rows, rows)][pairs])
+        ranks[method][pair_indices(n)] = scipy.stats.rankdata(similarity.in_order(rows).of_pairs)
     fixed, moved = ranks + ranks.swapaxes(1, 2)
     drawn = (draw.permutation(n) for _ in range(PERMUTATIONS))
     orders = permutations(range(n)) if n < FEWEST_DRAWN else chain([range(n)], drawn)
@@ -208,6 +225,12 @@ def furthest_apart(first: Similarity, second: Similarity) -> tuple[int, int] | N
         return None
     widest = int(np.nanargmax(apart))
     return int(i[widest]), int(j[widest])
+
+
+def most_similar(similarity: Similarity) -> tuple[int, int] | None:
+    """The two texts that are most similar; None where several pairs are equally so."""
+    places = np.argwhere(np.triu(similarity.ranks == 1))
+    return (int(places[0, 0]), int(places[0, 1])) if len(places) == 1 else None
 
 
 def write_products(path: Path, similarities: Sequence[Similarity], ids: Sequence[str]) -> None:

@@ -59,7 +59,7 @@ def describe_agreement(
     if share - by_chance < ALIKE * (1 - by_chance):
         manner = "differently"
     overlap = f"share **{percent(share)}** of a text's {many(k, 'nearest text')}"
-    return f"**{first}** and **{second}** group {texts} {manner}: they {overlap}."
+    return f"**{begin(first)}** and **{second}** group {texts} {manner}: they {overlap}."
 
 
 def describe_disagreement(methods: Sequence[str], share: float, k: int, texts: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import NormalDist
@@ -9,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.embedders.specs import short_labels
+from neuralviz.embedders.specs import METHODS, short_labels
 from neuralviz.evaluation.correlation import REVERSE
-from neuralviz.evaluation.data import DataSet, ScoredData
+from neuralviz.evaluation.data import DataSet, LabelledData, ScoredData
 from neuralviz.evaluation.probing_tasks import TASKS, ProbingTask
 from neuralviz.evaluation.yardsticks import (
     RankedMethod,
@@ -22,22 +23,25 @@ from neuralviz.evaluation.yardsticks import (
     yardsticks_of,
 )
 from neuralviz.headlines import (
+    MOST_NAMED,
     NO_INTERVAL,
     SIGNIFICANT,
     Entry,
     Headline,
     Measured,
     Name,
+    begin,
     join_names,
     most_and_least,
     predict_labels,
     write_range,
     write_values,
 )
-from neuralviz.words import many, number
+from neuralviz.words import many, number, percent
 
 if TYPE_CHECKING:
     from neuralviz.evaluation import results as numbers
+    from neuralviz.evaluation.probing import Confusion
     from neuralviz.evaluation.results import Results, Yardstick
     from neuralviz.evaluation.rows import Row
 
@@ -48,6 +52,10 @@ _BROKEN = {
     "triplets": ("the text of another group is nearer in", "triplet"),
 }
 FAR = 0.25  # of all ranks: a pair that is no further from its own is not far off
+_MEANT = {
+    "correlations": "A correlation of 1 is people's order of the pairs, 0 is chance.",
+    "triplets": "A triplet is a text, one of its group, and one of another group.",
+}
 _LONGEST_NOUN = 30  # characters of a column's name that stands in a sentence
 
 
@@ -76,7 +84,7 @@ def describe_verdict(
         others=tuple(method.value for method in ranked),
     )
     sentences = [
-        _compare(yardstick, ranked, measured, name),
+        _compare(yardstick, ranked, measured, name, _label_noun(results.data[data], quote)),
         _describe_words_alone(yardstick, ranked),
         _describe_left_out(rows, ranked, name),
     ]
@@ -84,14 +92,14 @@ def describe_verdict(
 
 
 def _compare(
-    yardstick: Yardstick, ranked: Sequence[RankedMethod], measured: Measured, name: Name
+    yardstick: Yardstick, ranked: Sequence[RankedMethod], measured: Measured, name: Name, noun: str
 ) -> str:
     """Who is ahead, and whether that is better than guessing."""
     entries = [Entry(name(method.label), method.value) for method in ranked]
     sides = [_side_of_guessing(yardstick, method) for method in ranked]
-    guessing = _describe_guessing(yardstick, ranked[0].measured)
+    guessing = _describe_guessing(yardstick, ranked[0].measured, noun)
     if set(sides) == {"worse"}:
-        subject = f"{entries[0].name} is"
+        subject = f"The method {entries[0].name} is"
         if len(ranked) > 1:
             subject = f"All methods, even {entries[0].name}, are"
         reverse = f" {REVERSE}" if yardstick.measure in _BY_SCORES else ""
@@ -125,10 +133,10 @@ def _side_of_guessing(yardstick: Yardstick, method: RankedMethod) -> str:
     return "better" if min(leads) > 0 else "worse" if max(leads) < 0 else "level"
 
 
-def _describe_guessing(yardstick: Yardstick, measured: numbers.Measured) -> str:
+def _describe_guessing(yardstick: Yardstick, measured: numbers.Measured, noun: str) -> str:
     reached = _write_value(yardstick, yardstick.compute_chance(measured))
     if yardstick.measure in _BY_LABELS:
-        return f"always guessing the most frequent label ({reached})"
+        return f"always guessing the most frequent {noun} ({reached})"
     return f"chance ({reached})" if yardstick.is_share else "chance (0)"
 
 
@@ -196,13 +204,13 @@ def describe_worst(data: DataSet, measured: numbers.Measured, label: str, quote:
             quote(data.texts[rows[0]]) for rows in (worst.anchor, worst.positive, worst.negative)
         )
         return (
-            f"{label} puts {anchor} no nearer to {positive}, which is in its group, than to "
+            f"With {label}, {anchor} is no nearer to {positive}, which is in its group, than to "
             f"{negative}, which is not."
         )
     for miss in measured.outvoted[:1]:
         return (
-            f"By {label}, the neighbours of {quote(data.texts[miss.text])} vote for "
-            f"{quote(miss.voted)}; its label is {quote(miss.label)}."
+            f"With {label}, the nearest texts predict {quote(miss.voted)} for "
+            f"{quote(data.texts[miss.text])}; it is labelled {quote(miss.label)}."
         )
     return ""
 
@@ -213,7 +221,7 @@ def _describe_worst_pair(
     away = ranks_away(data, measured)
     worst = int(np.abs(away).argmax())
     if abs(away[worst]) < FAR * len(data.scores):
-        return f"{label} ranks every pair about as people do."
+        return f"With {label}, every pair has about the rank that people give it."
     first, second = (quote(data.texts[side[worst]]) for side in (data.first, data.second))
     cosine, rest = measured.products[worst], np.delete(measured.products, worst)
     if away[worst] < 0:
@@ -221,23 +229,69 @@ def _describe_worst_pair(
     else:
         rank = f"above {(rest < cosine).mean():.0%} of the other pairs"
     return (
-        f"{label} and people disagree most on {first} and {second}: people's score is "
+        f"People and {label} disagree most on {first} and {second}: people's score is "
         f"{number(float(data.scores[worst]))}, the cosine similarity "
         f"{number(float(cosine), '.2f')}, {rank}."
     )
 
 
-def describe_separation(results: Results, data: int, yardstick: Yardstick, name: Name = str) -> str:
+def describe_separation(
+    results: Results, data: int, yardstick: Yardstick, name: Name = str, quote: Name = str
+) -> str:
     """How far the best method keeps similar from dissimilar texts; empty where there are none."""
     for label, measured in best_first(results, data, yardstick):
         sides = measured.same, measured.diff
         if all(map(len, sides)):
             means = [number(float(products.mean(dtype=np.float64)), ".2f") for products in sides]
+            same, other = name_kinds(results.data[data], quote)
             return (
                 f"With {short_name(results, name)(label)}, the mean cosine similarity is "
-                f"{means[0]} for similar texts, {means[1]} for dissimilar ones."
+                f"{means[0]} for {same}, {means[1]} for {other}."
             )
     return ""
+
+
+def name_kinds(data: DataSet, quote: Name) -> tuple[str, str]:
+    """The pairs that count as similar, and those that count as dissimilar."""
+    if isinstance(data, ScoredData):
+        return f"scores from {data.similar:g} up", f"scores up to {data.dissimilar:g}"
+    noun = _label_noun(data, quote) if isinstance(data, LabelledData) else "group"
+    return f"pairs of the same {noun}", "other pairs"
+
+
+def title_yardstick(data: DataSet, measured: numbers.Measured, yardstick: Yardstick) -> str:
+    """What a yardstick's figure shows; a share has the words of the verdict."""
+    if not yardstick.is_share:
+        return begin(yardstick.title)
+    return begin(_describe_measured(data, measured, yardstick, str).clause.rpartition(" ")[0])
+
+
+def name_guessing(data: DataSet) -> str:
+    return f"guessing the most frequent {_label_noun(data, str)}"
+
+
+def explain_terms(
+    results: Results, data: int, yardstick: Yardstick, name: Name, quote: Name
+) -> str:
+    """What the labels, the measure and the methods of a verdict are, in a few words each."""
+    shown, terms = results.data[data], []
+    if isinstance(shown, LabelledData) and not isinstance(shown, ProbingTask):
+        values = join_names([quote(value) for value in sorted(set(shown.labels))])
+        terms.append(f"{begin(_label_noun(shown, quote))}: {values}.")
+    if yardstick.measure in _MEANT:
+        terms.append(_MEANT[yardstick.measure])
+    methods = dict.fromkeys(part.method for row in results.rows for part in row.spec.singles)
+    known = [method for method in methods if method in METHODS]
+    if 0 < len(known) <= MOST_NAMED:
+        summaries = "; ".join(f"{name(method)}, {_summarise(method)}" for method in known)
+        terms.append(f"Methods: {summaries}.")
+    return " ".join(terms)
+
+
+def _summarise(method: str) -> str:
+    """The first clause of a method's description."""
+    line = re.split("[;.]", METHODS[method].line)[0]
+    return line[0].lower() + line[1:]
 
 
 def describe_pairs(data: ScoredData, measured: numbers.Measured, label: str) -> str:
@@ -248,6 +302,20 @@ def describe_pairs(data: ScoredData, measured: numbers.Measured, label: str) -> 
     spearman = Measured("the Spearman correlation with people's scores is", pairs)
     entry, bounds = Entry(label, measured.correlations.spearman), measured.interval("spearman")
     return Headline(spearman, entry, interval=bounds).write_sentence()
+
+
+def describe_confusion(confusion: Confusion, label: str, quote: Name) -> str:
+    """Which label is taken for another one most often; empty where none is."""
+    missed = confusion.counts * ~np.eye(len(confusion.labels), dtype=bool)
+    share = missed / np.maximum(confusion.counts.sum(axis=1, keepdims=True), 1)
+    own, predicted = divmod(int(share.argmax()), len(confusion.labels))
+    if not missed.any():
+        return ""
+    return (
+        f"With {label}, the most frequent confusion is of {quote(confusion.labels[own])} with "
+        f"{quote(confusion.labels[predicted])}: {percent(share[own, predicted])} of "
+        f"{many(int(confusion.counts[own].sum()), 'text')}."
+    )
 
 
 def describe_followed_quality(
@@ -300,12 +368,12 @@ def describe_shared_errors(results: Results, data: int, name: Name = str) -> str
         written = f"{share[low, high]:.0%}"
         of_pairs = [f"{one:.0%}" for one in share[np.triu_indices(len(share), 1)]]
         is_least = len(of_pairs) > 1 and of_pairs.count(written) == 1
-        beginning = f"The errors of {better} and {worse} differ most: " * is_least
-        return f"{beginning}{worse} also breaks {written} of the {broken} that {better} breaks."
+        beginning = f"The errors of {better} and {worse} differ most: of" if is_least else "Of"
+        return f"{beginning} the {broken} that {better} breaks, {worse} also breaks {written}."
     return ""
 
 
-def short_name(results: Results, name: Name) -> Name:
+def short_name(results: Results, name: Name = str) -> Name:
     """``name`` for the short labels of the methods; see `short_labels`."""
     labels = [row.label for row in results.rows]
     short = dict(zip(labels, short_labels(labels), strict=True))

@@ -30,12 +30,10 @@ from neuralviz.headlines import (
     write_range,
 )
 from neuralviz.layers.settings import POOLING_NAMES
-from neuralviz.training.similarity.settings import RUNG_NAMES, Rung
-from neuralviz.words import joined, many, number
+from neuralviz.training.similarity.settings import RUNG_MEANS, RUNG_NAMES, RUNGS, Rung
+from neuralviz.words import find_spec, joined, many, number
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from neuralviz.evaluation.best_layer import BestLayer, MeasuredPooling
     from neuralviz.evaluation.ladder_results import Ladder
     from neuralviz.layers.geometry import FollowedWord
@@ -54,11 +52,12 @@ def describe_best_layer(
     name: str,  # of the coefficient
     *,
     is_whole: bool = True,  # all layers are measured
+    noun: str = "sentence pair",
 ) -> tuple[str, BestLayer | None]:
     """Which layer follows people's scores best, compared with the last one; also that layer."""
     best = best_layer(by_layer, coefficient)
     n_pairs = next((len(layers[0].scores) for layers in by_layer.values() if layers), 0)
-    pairs = many(n_pairs, "pair")
+    pairs = many(n_pairs, noun)
     if best is None:
         return f"{name} is undefined for every layer on {pairs}.", None
     median = reversed_median(by_layer, coefficient) if is_whole else None
@@ -68,21 +67,18 @@ def describe_best_layer(
             f"{number(median, '.2f')} on {pairs}. {REVERSE}"
         ), best
     measured = Measured(f"the {name} correlation with people's scores is", pairs)
-    pooling = POOLING_NAMES[best.pooling]
-    layer_name = f"{best.layer} ({pooling})"
+    layer_name = f"the last layer ({best.layer})" if best.is_last else f"layer {best.layer}"
+    winner = Entry(f"the {POOLING_NAMES[best.pooling]} in {layer_name}", best.value)
     if best.rival is None:
-        return Headline(measured, Entry(f"layer {layer_name}", best.value)).write_sentence(), best
+        return Headline(measured, winner).write_sentence(), best
     layers, rival = by_layer[best.pooling], best.rival
     bounds, reason = None, ""
     if is_whole:
         bounds = interval_of_difference(layers[best.layer], layers[rival], coefficient)
         reason = f"{pairs} are too few to tell whether the difference is significant"
-    best_name = f"layer {layer_name}"
-    if best.is_last:
-        best_name = f"the last layer ({best.layer}, {pooling})"
     rival_name = "the last layer" if rival == len(layers) - 1 else f"layer {rival}"
-    entries = Entry(best_name, best.value), Entry(rival_name, best.rival_value)
-    return compare_two(measured, *entries, bounds, reason), best
+    second = Entry(f"that in {rival_name}", best.rival_value)
+    return compare_two(measured, winner, second, bounds, reason), best
 
 
 def describe_parts(
@@ -100,7 +96,9 @@ def describe_parts(
     return compare_two(measured, *entries, bounds)
 
 
-def describe_text(words: Sequence[FollowedWord], weights: TokenWeights) -> str:
+def describe_text(
+    words: Sequence[FollowedWord], weights: TokenWeights, punctuation: float = 0.0
+) -> str:
     """The most important words of an embedding, and the layer that changes them most."""
     if not words:
         return ""
@@ -110,11 +108,14 @@ def describe_text(words: Sequence[FollowedWord], weights: TokenWeights) -> str:
     named = words[: max(1, min(NAMED, len(words) - 1))]
     turns = np.array([word.turns[first:] for word in named]).mean(axis=0)
     share, names = sum(word.importance for word in named), [_quote(word.word) for word in named]
-    sentence = f"{share:.0%} of this embedding comes from {joined(names)}"
+    sentence = f"{share:.0%} of this text's embedding comes from {joined(names)}"
+    if punctuation > named[-1].importance:  # which is left out of the words, but seen in colour
+        sentence += f", {punctuation:.0%} from punctuation"
     if np.ptp(np.sort(turns)[-2:]) < CLEARLY:
         return f"{sentence}."
     layer = first + int(turns.argmax()) + 1
-    return f"{sentence}: layer {layer} changes {'them' if len(named) > 1 else 'it'} most."
+    changed = "these words" if len(named) > 1 else "this word"
+    return f"{sentence}. Layer {layer} changes {changed} most."
 
 
 def describe_map(cosines: np.ndarray, subject: str, value: str) -> str:
@@ -130,31 +131,31 @@ def describe_map(cosines: np.ndarray, subject: str, value: str) -> str:
     return begin(f"{most_and_least(entries, 'layers', predicate)}.")
 
 
-def describe_corpus(words: Sequence[str], variance: np.ndarray) -> str:
-    """Which words change abruptly between layers; the steadiest words come first."""
+def describe_corpus(words: Sequence[str], variance: np.ndarray, texts: str) -> str:
+    """Which words of so many ``texts`` change abruptly; the steadiest words come first."""
     if not variance[-1] > variance[0]:
-        return f"From layer to layer, all {len(words):,} words change equally evenly."
+        return f"In {texts}, all {len(words):,} words change equally evenly from layer to layer."
     n = min(NAMED, len(words) // 2)
     jumping, steady = (joined(list(map(_quote, end))) for end in (words[::-1][:n], words[:n]))
-    return f"From layer to layer, {jumping} change most abruptly, {steady} most evenly."
+    return f"In {texts}, {jumping} change most abruptly from layer to layer, {steady} most evenly."
 
 
-def describe_blocks(changes: pd.DataFrame, *, per_value: bool, epoch: int) -> str:
-    """Which blocks change most, by the ``norm``, ``values`` and ``block`` of each layer."""
-    if not np.isfinite(changes["norm"]).all():
+def describe_blocks(changes: Mapping[int, float], epoch: int, text: str) -> str:
+    """Which blocks change most, by number; ``text`` is quoted already."""
+    values = list(changes.values())
+    if not np.isfinite(values).all():
         return ""
-    squares = changes["norm"].pow(2).groupby(changes["block"]).sum()
-    if per_value:
-        squares /= changes.groupby("block")["values"].sum()
-    values = np.sqrt(squares)
-    entries = [Entry(f"block {block}", float(value)) for block, value in values.items()]
+    entries, spec = (
+        [Entry(f"block {block}", changes[block]) for block in changes],
+        find_spec(values),
+    )
     if len(entries) == 1:
-        clause = f"{entries[0].name} changed by {entries[0].value:.2g}"
-    elif np.ptp(values) <= ABOUT_EQUAL * values.max():
-        clause = f"all blocks changed about equally ({write_range(values.to_numpy(), '.2g')})"
+        clause = f"{entries[0].name} changed by {number(values[0], spec)}"
+    elif np.ptp(values) <= ABOUT_EQUAL * max(values):
+        clause = f"all blocks changed about equally ({write_range(values, spec)})"
     else:
-        clause = most_and_least(entries, "blocks", "changed most ({})", spec=".2g")
-    return f"After {many(epoch, 'epoch')} of micro-tuning on this text, {clause}."
+        clause = most_and_least(entries, "blocks", "changed most ({})", spec=spec)
+    return f"After {many(epoch, 'epoch')} of micro-tuning on {text}, {clause}."
 
 
 def _quote(word: str) -> str:
@@ -205,6 +206,29 @@ def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
     return sentence
 
 
+EXPLAIN_SPEARMAN = "Spearman is 1 for people's order of the pairs, about 0 for a random one."
+EXPLAIN_LAYERS = (
+    f"The cosine of two texts' vectors at each layer, before anything is learnt. {EXPLAIN_SPEARMAN}"
+    " [CLS] and [SEP] are the marks that a model puts before and after a text."
+)
+
+
+def explain_rung(rung: Rung) -> str:
+    """What a rung is, in markdown, with the rungs that it builds on."""
+    built_on = RUNGS[min(1, RUNGS.index(rung)) : RUNGS.index(rung) + 1]
+    return " ".join(f"**{RUNG_NAMES[each]}**: {RUNG_MEANS[each]}" for each in built_on)
+
+
+def explain_ladder(ladder: Ladder, rungs: Sequence[Rung]) -> str:
+    """What the rungs of a ladder are, and on which pairs they are measured; markdown."""
+    means = "".join(f"- **{RUNG_NAMES[rung]}**: {RUNG_MEANS[rung]}\n" for rung in rungs)
+    sizes = ""
+    if ladder.test is not None:
+        n_train, n_dev = ladder.test.n_train, ladder.test.n_dev
+        sizes = f"Learnt from {n_train:,} pairs, chosen on {n_dev:,} (dev), measured on others. "
+    return f"Rungs learn people's scores:\n{means}\n{sizes}{EXPLAIN_SPEARMAN}"
+
+
 def warn_of_rung(ladder: Ladder, rung: Rung) -> list[str]:
     """Plain sentences on why a rung that is to be saved may be of no use."""
     lines = ladder_lines(ladder)
@@ -245,9 +269,10 @@ def describe_errors(rung: Rung, predicted: np.ndarray, scores: np.ndarray) -> st
     """How far predictions [pair] are from people's scores."""
     errors = predicted - scores
     middle = number(float(np.median(abs(errors))), ".2f")
+    scale = f"{number(scores.min(), '.3g')} to {number(scores.max(), '.3g')}"
     return (
         f"Half of the predictions of **{RUNG_NAMES[rung]}** are within **{middle}** of people's "
-        f"scores; the mean error is {number(float(errors.mean()), '+.2f')}."
+        f"scores ({scale}); the mean error is {number(float(errors.mean()), '+.2f')}."
     )
 
 

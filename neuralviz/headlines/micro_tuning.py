@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,47 +26,31 @@ UNREADABLE = 0.5  # share of a text's tokens that are unknown to the vocabulary
 
 
 def describe_learning(record: RunRecord, text: int) -> str:
-    """What a run has done: its losses until the text is finished, then its predictions."""
-    name = _name_text(record, text)
+    """How far micro-tuning has lowered a text's loss, as far as it has been measured."""
+    name, report = _name_text(record, text), record.reports.get(text)
     if text in record.diverged:
         rate = record.settings.learning_rate
         return f"Micro-tuning on {name} diverged at a learning rate of {rate:g}."
-    if text not in record.reports:
-        return _describe_losses(record, text)
-    if record.reports[text].text.unknown.mean() > UNREADABLE:
+    if report is not None and report.text.unknown.mean() > UNREADABLE:
         return (
             f"The model cannot read {name}: it has no token for most of it. All it learnt "
             "to predict is “[UNK]”, which stands for what it cannot read."
         )
-    reports = [report for i, report in record.reports.items() if i not in record.diverged]
-    sides = [r.before for r in reports], [r.after for r in reports]
-    probability, probability_after = (
-        percent(float(np.mean([p.probability.mean() for p in predictions])))
-        for predictions in sides
-    )
-    loss, loss_after = (
-        number(float(np.mean([p.mean_loss for p in predictions])), "#.3g").rstrip(".")
-        for predictions in sides
-    )
-    words = "words" if record.settings.predict_unmasked else "masked words"
-    subject = f"this text's {words}"
-    if len(record.texts) > 1:
-        subject = f"the {words} of {many(len(reports), 'text')}"
-    return (
-        f"At first the model gave {subject} a probability of {probability} on average; after "
-        f"{many(record.settings.epochs, 'epoch')} it gives them {probability_after} "
-        f"(loss {loss}, then {loss_after})."
-    )
-
-
-def _describe_losses(record: RunRecord, text: int) -> str:
-    """The first and the last loss of a text that is under way."""
-    name, curve = _name_text(record, text), record.loss_curve(text)
-    curve = curve[np.isfinite(curve)]
-    if not len(curve):
+    curve = record.loss_curve(text)
+    epochs = np.flatnonzero(np.isfinite(curve)).tolist()
+    if not epochs:
         return _describe_first_parts(record, text)
-    first, last = (number(loss, ".2f") for loss in curve[[0, -1]])
-    return f"The loss of {name} was {first} nats at first, and {last} when last measured."
+    first, last = (number(curve[epoch], "#.3g").rstrip(".") for epoch in (0, epochs[-1]))
+    words = "words" if record.settings.predict_unmasked else "masked words"
+    if not epochs[-1]:
+        return f"At first, the model's error at the {words} of {name}, called loss, is {first}."
+    passes = f"{'passes' if epochs[-1] > 1 else 'a pass'} over {name}"
+    way = "fallen" if curve[epochs[-1]] < curve[0] else "risen"
+    change = f"has {way} from {first} to {last}" if first != last else f"is still {last}"
+    return (
+        f"After {many(epochs[-1], 'epoch')} ({passes}), the model's error at the {words}, called "
+        f"loss, {change}."
+    )
 
 
 def _describe_first_parts(record: RunRecord, text: int) -> str:
@@ -112,26 +96,44 @@ def warn_of_unread(texts: str, model_id: str) -> str:
 
 
 def describe_words(record: RunRecord, text: int) -> str:
-    """The words with the largest shares of a text's embedding, of either sign, three at most.
-
-    Empty where shares are unknown, or many words have equal ones.
-    """
+    """The words with the largest shares of a text's embedding; empty where shares are unknown."""
     report = record.reports[text]
     if report.shares is None:
         return ""
+    words, shares, _ = report.words
+    return describe_shares({_name_text(record, text): (words, shares)})
+
+
+def describe_shares(by_text: Mapping[str, tuple[Sequence[str], np.ndarray]]) -> str:
+    """The words with the largest shares, of either sign, of each text's embedding, three at most.
+
+    ``by_text`` has words and [word] shares by the name of a text. Texts of which many words have
+    equal shares are left out; empty if all are.
+    """
+    named = {name: _name_largest(words, shares) for name, (words, shares) in by_text.items()}
+    parts = [f"{joined(words)} in {name}" for name, words in named.items() if words]
+    if not parts:
+        return ""
+    is_one = len(parts) == 1 and sum(map(len, named.values())) == 1
+    share, verb = ("share", "comes") if is_one else ("shares", "come")
+    opposite = "; a negative share pulled the other way" * any("(−" in part for part in parts)
+    return (
+        f"Punctuation aside, the largest {share} of the change in the weights {verb} from "
+        f"{', and from '.join(parts)}{opposite}."
+    )
+
+
+def _name_largest(words: Sequence[str], shares_of_places: np.ndarray) -> list[str]:
+    """Words with their shares, such as ``“bank” (16% in 2 places)``, the largest first."""
     places: dict[str, list[float]] = {}  # shares by word
     spelt: dict[str, str] = {}
-    words, by_word, _ = report.words
-    for word, share in zip(words, by_word.tolist(), strict=True):
+    for word, share in zip(words, shares_of_places.tolist(), strict=True):
         if any(map(str.isalnum, word)):
             spelt.setdefault(word.lower(), word)
             places.setdefault(word.lower(), []).append(share)
     shares = {word: sum(parts) for word, parts in places.items()}
     ordered = sorted(shares, key=lambda word: -abs(shares[word]))
     next_ones = {percent(0), *(percent(abs(shares[word])) for word in ordered[NAMED : NAMED + 1])}
-    largest = [word for word in ordered[:NAMED] if percent(abs(shares[word])) not in next_ones]
-    if not largest:
-        return ""
 
     def name(word: str) -> str:
         n = len(places[word])
@@ -139,13 +141,8 @@ def describe_words(record: RunRecord, text: int) -> str:
         often = f" in {n} places" if n > 1 else ""
         return f"“{_cut_word(spelt[word])}” ({sign}{percent(abs(shares[word]))}{often})"
 
-    share, verb = ("shares", "come") if len(largest) > 1 else ("share", "comes")
-    is_against = any(shares[word] < 0 for word in largest)
-    opposite = "; a negative share pulled the other way" * is_against
-    return (
-        f"In {_name_text(record, text)}, punctuation aside, the largest {share} of the change in "
-        f"the weights {verb} from {joined(list(map(name, largest)))}{opposite}."
-    )
+    largest = [word for word in ordered[:NAMED] if percent(abs(shares[word])) not in next_ones]
+    return list(map(name, largest))
 
 
 def describe_progress(record: RunRecord) -> str:

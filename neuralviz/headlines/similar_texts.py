@@ -13,6 +13,7 @@ from neuralviz.evaluation.similarity import (
     agree_by_chance,
     correlated_methods,
     furthest_apart,
+    most_similar,
     nearest_shares,
     pair_indices,
     random_share,
@@ -23,11 +24,12 @@ from neuralviz.headlines import (
     SIGNIFICANT,
     Entry,
     Measured,
+    begin,
     most_and_least,
     rank_hits,
     write_values,
 )
-from neuralviz.words import many, number
+from neuralviz.words import joined, many, number
 
 FEWEST_PAIRS = 6  # of four texts: rankings of fewer agree by chance
 AGREE, IN_PART = 0.8, 0.5  # Spearman's coefficient of two rankings
@@ -36,7 +38,7 @@ AGREE, IN_PART = 0.8, 0.5  # Spearman's coefficient of two rankings
 def describe_similar_texts(
     similarities: Sequence[Similarity], labels: Mapping[str, Sequence[str]] | None = None
 ) -> str:
-    """How well methods bring texts of a label together, else how far methods agree.
+    """How well methods bring texts of a label together, else which texts are most similar.
 
     The first of ``labels`` counts that finished texts share.
     """
@@ -58,7 +60,7 @@ def describe_similar_texts(
         n_texts = many(len(hits[0]), "text")
         share = Measured(clause, n_texts, "of", True, guessing, guesser, guess)
         return rank_hits(share, [s.method for s in measured], hits).write_sentence()
-    return describe_agreement(measured) if len(measured) > 1 else _describe_extremes(measured[0])
+    return _describe_nearest(measured) if len(measured) > 1 else _describe_extremes(measured[0])
 
 
 def _shorten(similarities: Sequence[Similarity]) -> list[Similarity]:
@@ -73,45 +75,66 @@ def describe_agreement(similarities: Sequence[Similarity]) -> str:
     (i, j), *further = correlated_methods(correlations) or [(0, 1)]
     first, second, correlation = similarities[i], similarities[j], float(correlations[i, j])
     n_pairs = int(np.isfinite(first.of_pairs + second.of_pairs).sum())
-    if n_pairs < FEWEST_PAIRS:
-        pairs = many(n_pairs, "pair")
-        return f"With only {pairs}, {first.method} and {second.method} cannot be compared."
-    if not np.isfinite(correlation):
-        return (
-            f"{first.method} and {second.method} cannot be compared: by one of them, all pairs are "
-            "equally similar."
-        )
-    written, pairs = number(correlation, ".2f"), many(n_pairs, "pair")
+    names, written, pairs = (
+        f"{first.method} and {second.method}", number(correlation, ".2f"), many(n_pairs, "pair"),
+    )  # fmt: skip
     difference = _describe_difference(first, second)
+    if n_pairs < FEWEST_PAIRS:
+        return begin(f"{names} {difference or f'rank {pairs} equally'}.")
+    if not np.isfinite(correlation):
+        return begin(f"{names} cannot be compared: by one of them, all pairs are equally similar.")
+    ending = f" They {difference}." if difference else ""
     if correlation <= 0 or agree_by_chance(first, second) > SIGNIFICANT:
-        names = f"{first.method} and {second.method}"
         beginning = f"{names} do not agree significantly"
         if correlation >= IN_PART:
             n_texts = many(int((first.has_vector & second.has_vector).sum()), "text")
             beginning = f"{n_texts} are too few to tell whether {names} agree"
-        return (
-            f"{beginning}: their rankings of {pairs} have a correlation of {written}.{difference}"
+        return begin(
+            f"{beginning}: their rankings of {pairs} have a correlation of {written}.{ending}"
         )
     relation = "agree" if correlation >= AGREE else "agree in part"
     if correlation < IN_PART:
         relation = "agree little"
     if further:
         relation = "agree least"
-    claim = f"{first.method} and {second.method} {relation}: their"
+    claim = f"{names} {relation}: their"
     if further and correlation >= AGREE:
         claim = f"All methods agree: even {first.method}'s and {second.method}'s"
-    return f"{claim} rankings of {pairs} have a correlation of {written}.{difference}"
+    return begin(f"{claim} rankings of {pairs} have a correlation of {written}.{ending}")
 
 
 def _describe_difference(first: Similarity, second: Similarity) -> str:
-    """On which texts two methods differ most; empty where they do on none."""
+    """On which texts two methods ``differ most …``; empty where they do on none."""
     pair = furthest_apart(first, second)
     if pair is None or first.ranks[pair] == second.ranks[pair]:
         return ""
-    ranks = ", ".join(f"{round(s.ranks[pair]):,} by {s.method}" for s in (first, second))
+    one, other = (f"{round(s.ranks[pair]):,}" for s in (first, second))
+    n_pairs = f"{np.isfinite(first.of_pairs).sum():,}"
     return (
-        f" They differ most on texts {pair[0] + 1} and {pair[1] + 1}: this pair has rank {ranks}."
+        f"differ most on texts {pair[0] + 1} and {pair[1] + 1}: this pair has rank {one} of "
+        f"{n_pairs} by {first.method}, {other} by {second.method} (1: most similar)"
     )
+
+
+def _describe_nearest(similarities: Sequence[Similarity]) -> str:
+    """Which pair is the most similar one by each of several methods."""
+    if len(similarities[0].texts) == 2:
+        values = [f"{number(float(s.products[0, 1]), '.2f')} by {s.method}" for s in similarities]
+        return f"The two texts have a similarity of {joined(values)}."
+    methods: dict[tuple[int, int] | None, list[str]] = {}
+    for similarity in similarities:
+        highest = number(float(np.nanmax(similarity.of_pairs)), ".2f")
+        pair = most_similar(similarity)
+        methods.setdefault(pair, []).append(f"{similarity.method} ({highest})")
+    clauses = [
+        f"by {joined(names)}, {_name_pair(pair)}{' are most similar' * (place == 0)}"
+        for place, (pair, names) in enumerate(methods.items())
+    ]
+    return begin(f"{'; '.join(clauses)}.")
+
+
+def _name_pair(pair: tuple[int, int] | None) -> str:
+    return "several pairs" if pair is None else f"texts {pair[0] + 1} and {pair[1] + 1}"
 
 
 def _describe_extremes(similarity: Similarity) -> str:

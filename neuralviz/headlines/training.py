@@ -23,7 +23,8 @@ from neuralviz.headlines import (
 from neuralviz.maps.neighbours import K
 from neuralviz.maps.shares import paired_share_interval, wilson_interval
 from neuralviz.training.record import Lesson, NewNeighbours, kept_neighbours
-from neuralviz.words import joined, many
+from neuralviz.training.settings import PAIR_LINES
+from neuralviz.words import joined, many, number
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.training_tables import TrainingCell
@@ -67,21 +68,20 @@ def describe_lessons(
     whole = started[0].untrained
     if len(entries) == 1:
         return Headline(measured, entries[0]).write_sentence()
-    best = max(entry.value for entry in entries)
-    if whole is None or not n or whole < best:
-        return begin(_rank_lessons(started, measured, entries).write_sentence())
-    if wilson_interval(n * whole, n)[0] <= wilson_interval(n * best, n)[1]:
-        sentence = begin(_rank_lessons(started, measured, entries).write_sentence())
-        share = write_values([whole], is_share=True)[0]
-        return f"{sentence} The whole model, untrained, reaches {share}."
-    *trainings, before = entries
-    values = write_values([entry.value for entry in (before, *trainings)], is_share=True)
-    moments = ["before training", *(f"after {name}" for name, _ in trainings)]
-    reached = [f"{value} {moment}" for value, moment in zip(values, moments, strict=True)]
-    return (
-        f"**The whole model is better without any training**: {measured.write(whole)}. "
-        f"The trained part reaches {joined(reached)}."
-    )
+    sentence = begin(_rank_lessons(started, measured, entries).write_sentence())
+    if whole is None:
+        return sentence
+    (share,) = write_values([whole], is_share=True)
+    part = trained_part(started[0].settings)
+    return f"{sentence}\n\nTraining changed {part}; the whole model, untrained, reaches {share}."
+
+
+def explain_pairs(lessons: Sequence[Lesson]) -> str:
+    """What a training learns from its pairs; markdown."""
+    kinds = [lesson.settings.pairs for lesson in lessons]
+    lines = [f"**{kind.capitalize()}**: {PAIR_LINES[kind]}." for kind in kinds]
+    task = "Without labels, the encoder learns which chunks, a few sentences each, make a pair."
+    return " ".join([task, *lines])
 
 
 def _rank_lessons(
@@ -146,8 +146,11 @@ def describe_moves(lesson: Lesson, changed: Sequence[NewNeighbours]) -> str:
         return "Every text has the same nearest text as before."
     n = lesson.snapshots[0].nearest.shape[1]
     new = n - float(kept_neighbours(lesson).mean())
-    pairs = lesson.settings.pairs
-    return f"After {pairs}, **{new:.0f} of a text's {n}** nearest texts are new, on average."
+    written = number(new, ".0f" if new >= 1 else ".1f")
+    return (
+        f"After {lesson.settings.pairs}, **{written} of a text's {n}** nearest texts are new, on "
+        f"average; the lines show where {many(len(changed), 'text')} with many new ones came from."
+    )
 
 
 def describe_table(cells: Sequence[TrainingCell], label: str) -> str:

@@ -196,6 +196,9 @@ class FollowPair(LatestTask[WordShares]):
             tune(model, texts, settings, with_token_shares=True, should_stop=should_stop)
         )
         assert result.shares is not None, "shares were asked for"
+        if any(shares.do_cancel for shares in result.shares):
+            yield ()
+            return
         yield tuple(
             (tuple(text.word_texts), np.bincount(text.words, weights=shares.token_shares()))
             for text, shares in zip(texts, result.shares, strict=True)

@@ -21,6 +21,7 @@ from neuralviz.evaluation.training_tables import (
 )
 from neuralviz.files import RecordFormat
 from neuralviz.jobs.task import KeptTask, Progress
+from neuralviz.maps.neighbours import K
 from neuralviz.maps.projection import lay_out_snapshots
 from neuralviz.models import BUNDLED, TextModel
 from neuralviz.models.shared import ModelRef, shared_text_model
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 LOOKS_FIRST = "Measuring the texts before training …"
+LABELS_READ = 10_000  # texts, to choose a column
 
 LessonEvent = tuple[int, LessonChange]  # number of the lesson, and what changes in it
 
@@ -141,9 +143,9 @@ class TrainOnCorpus(KeptTask[LessonEvent, tuple[Lesson, ...]]):
         looked = all(lesson.snapshots for lesson in result)  # a look takes longer than many steps
         doing = f"Step {result[0].step:,} of {result[0].steps:,}"
         if all(lesson.step for lesson in result) and not looked:
-            doing = LOOKS_FIRST
+            doing += f". {LOOKS_FIRST}"
         elif all(lesson.is_over for lesson in result):
-            doing = "Drawing the maps …"
+            doing += ". Drawing the maps …"
         return Progress(n_done, steps, doing=doing, is_last=looked)
 
     def folder(self, number: int) -> Path:
@@ -216,9 +218,17 @@ def example_training(corpus: Corpus, texts: Sequence[str]) -> TrainOnCorpus:
 
 
 def first_label(corpus: Corpus) -> str:
-    """The page's default column of labels, the finest; empty without one."""
-    columns = [column.name for column in corpus.columns if column.kind != "number"]
-    return columns[-1] if columns else ""
+    """The page's default column of labels, the finest of which neighbours can vote; or empty."""
+    store, rows = CorpusStore(), range(min(corpus.n_texts, LABELS_READ))
+    by_kind = {
+        kind: [c.name for c in corpus.columns if c.kind == kind] for kind in ("text", "date")
+    }
+    names = by_kind["text"] or by_kind["date"]
+    n_labels = {name: len(set(store.labels(corpus, name, rows)) - {None}) for name in names}
+    varied = [name for name in names if n_labels[name] > 1] or names
+    shared = [name for name in varied if n_labels[name] * K <= len(rows)]
+    finest = max(shared, key=n_labels.__getitem__, default="")
+    return finest or min(varied, key=n_labels.__getitem__, default="")
 
 
 def recorded_lessons() -> tuple[Lesson, ...]:

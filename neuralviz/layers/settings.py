@@ -18,8 +18,8 @@ PoolingName = Literal["mean", "cls", "sep", "last"]
 POOLINGS: tuple[PoolingName, ...] = get_args(PoolingName)
 POOLING_NAMES: dict[str, str] = {
     "mean": "mean of all tokens",
-    "cls": "[CLS]",
-    "sep": "[SEP]",
+    "cls": "start mark [CLS]",
+    "sep": "end mark [SEP]",
     "last": "last token",
 }
 Variant = Literal["authors", "paper"]

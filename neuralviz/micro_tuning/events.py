@@ -16,7 +16,7 @@ from neuralviz.micro_tuning.settings import Blueprint, TuningSettings
 from neuralviz.models.tokens import TokenizedText
 from neuralviz.words import ShortRepr
 
-CANCELLING = 3.0  # sum of a layer's shares without their signs; above, they tell little
+CANCELLING = 2.0  # sum of a layer's shares without their signs; above, they tell little
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,10 +34,16 @@ class TokenShares(ShortRepr):
 
         Negative ones are against the delta; with `decay_share` all sum to 1, or to 0 if nothing
         moved. AdamW divides by the size of the gradient: where the tokens' gradients nearly cancel,
-        their contributions are many times the delta. Layers whose shares sum to more than 3 without
-        their signs are left out, unless all do; then the one with the smallest sum is taken.
+        their contributions are many times the delta. Layers whose shares sum to more than 2 without
+        their signs are left out, unless all do; then the one with the smallest sum is taken, and
+        `do_cancel` is true.
         """
         return self._shares()[:-1]
+
+    @property
+    def do_cancel(self) -> bool:
+        """Whether the contributions nearly cancel in all layers, so that shares tell nothing."""
+        return float(np.abs(self._shares()).sum()) > CANCELLING
 
     def decay_share(self) -> float:
         return float(self._shares()[-1])

@@ -97,7 +97,7 @@ def _report_on(
     before, after = predict_masked(
         model, text, settings, [None, deltas], 3, at_most=MAX_PREDICTED, should_stop=should_stop
     )
-    shares = result.shares[i] if result.shares else None
+    shares = result.shares[i] if result.shares and not result.shares[i].do_cancel else None
     is_whole = len(after) == count_masked(text, settings)
     report = TextReport(
         index=index,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from neuralviz.plots.theme import (
     cells,
     draw,
     escape,
+    even_ticks,
     method_colour,
     shorten,
     symmetric_range,
@@ -32,8 +33,9 @@ if TYPE_CHECKING:
 MAX_VALUES = 10  # texts; more leave no room for numbers in the cells
 MAX_NAMES = 16  # texts; more leave no room for the texts beside their rows
 FEW_TEXTS, LARGE_VALUES, SMALL_VALUES = 6, 14, 10  # px of the numbers, equal in all heatmaps
-MAX_TICKS = 9
+MAX_TICKS, SMALL_TICKS = 9, 12  # of many texts; px of letters where all of up to 16 have one
 ROOM_FOR_TEXTS = 640  # px, from which on rows have the texts and not their numbers alone
+ROW_HEIGHT, ROOM_AROUND = 21, 110  # px: of a row with its text, of what is around all rows
 NAME_LENGTH, LINE_LENGTH = 60, 32
 NAMED_GROUPS, GROUP_NAME = 12, 14
 NARROWEST = 0.02  # minimum colour range
@@ -64,12 +66,19 @@ class Layout:
 
 
 def similarity_heatmap(similarity: Similarity, layout: Layout) -> go.Figure:
-    """Heatmap of one method's similarities without the diagonal, in all colours."""
+    """Heatmap of one method's similarities without the diagonal, in all colours.
+
+    On the stage, no pair is framed.
+    """
     products = similarity.products.copy()
     np.fill_diagonal(products, np.nan)
     limits = _colour_range(similarity.of_pairs)
     matrix = _matrix(products, layout, limits, "cosine similarity", ".3f") | CIVIDIS
-    return _draw_matrix(matrix, escape(similarity.method), layout)
+    matrix["colorbar"] = _bar_below("cosine similarity", limits)
+    figure = _draw_matrix(matrix, escape(similarity.method), layout)
+    lines = [shape for shape in figure.layout.shapes if shape.type == "line"]
+    figure.layout.meta |= {"stage": {"shapes": [shape.to_plotly_json() for shape in lines]}}
+    return figure
 
 
 def _colour_range(products: np.ndarray) -> tuple[float, float]:
@@ -84,36 +93,34 @@ def _colour_range(products: np.ndarray) -> tuple[float, float]:
 def difference_heatmap(first: Similarity, second: Similarity, layout: Layout) -> go.Figure:
     """How many ranks higher ``first`` puts each pair; similarities differ in range."""
     difference = rank_differences(first, second)
-    matrix = _matrix(difference, layout, symmetric_range(difference), "ranks", "+.0f")
-    title = {"text": f"orange: higher by {escape(first.method)}", "side": "bottom"}
-    matrix["colorbar"] = {**_BAR_BELOW, "title": title, "tickformat": "d"}
-    figure_title = f"Ranks: {escape(first.method)} against {escape(second.method)}"
-    return _draw_matrix(matrix, figure_title, layout)
+    limits = symmetric_range(difference)
+    matrix = _matrix(difference, layout, limits, "ranks", "+.0f")
+    one, other = escape(first.method), escape(second.method)
+    title = f"ranks; orange: more similar by {one}, purple: by {other}"
+    matrix["colorbar"] = _bar_below(title, limits, least=1)
+    return _draw_matrix(matrix, f"Difference of the ranks by {one} and {other}", layout)
 
 
 def _draw_matrix(matrix: Trace, title: str, layout: Layout) -> go.Figure:
     order, pair = layout.order, layout.pair
     n_ticks = MAX_TICKS if len(order) < 100 else MAX_TICKS // 2  # of three digits
+    if len(order) <= MAX_NAMES:
+        n_ticks = MAX_NAMES
     places = range(0, len(order), max(1, -(-len(order) // n_ticks)))
     x = {
         "type": "category",
         "tickmode": "array",
         "tickangle": 0,
         "showgrid": False,
-        "constrain": "domain",
         "tickvals": list(places),
         "ticktext": [layout.names[order[place]].partition(".")[0] for place in places],
+        **({"tickfont": {"size": SMALL_TICKS}} if MAX_TICKS < len(order) <= MAX_NAMES else {}),
     }
-    y = {**x, **TOP_DOWN, "scaleanchor": "x", "constraintoward": "top"}
-    figure = draw([matrix], title, x, y, plot_bgcolor=NOT_MEASURED)
+    figure = draw([matrix], title, x, {**x, **TOP_DOWN}, plot_bgcolor=NOT_MEASURED, meta={})
     if layout.groups is not None:
         _divide(figure, [layout.groups[i] for i in order])
     elif len(order) <= MAX_NAMES:
-        lines = [layout.names[i].split("<br>") for i in order]
-        n_lines = 3 if len(order) <= MAX_VALUES else 1
-        texts = ["<br>".join(name[:n_lines]) + " …" * (len(name) > n_lines) for name in lines]
-        names = {"yaxis.tickvals": list(range(len(order))), "yaxis.ticktext": texts}
-        figure.layout.meta = {"from_width": [[ROOM_FOR_TEXTS, names]]}
+        figure.layout.meta |= {"from_width": [_name_rows([layout.names[i] for i in order])]}
     place = {int(text): position for position, text in enumerate(order)}
     for a, b in {pair, pair[::-1]} if pair else ():
         corners = {"x0": place[a] - 0.5, "x1": place[a] + 0.5}
@@ -121,6 +128,16 @@ def _draw_matrix(matrix: Trace, title: str, layout: Layout) -> go.Figure:
         frame = {"color": method_colour("neural"), "width": 3}
         figure.add_shape(type="rect", **corners, line=frame)
     return figure
+
+
+def _name_rows(names: Sequence[str]) -> list[Any]:
+    """Texts in place of numbers beside the rows, and the width and height from which on they fit"""
+    n_lines = 3 if len(names) <= MAX_VALUES else 1
+    lines = [name.split("<br>") for name in names]
+    texts = ["<br>".join(name[:n_lines]) + " …" * (len(name) > n_lines) for name in lines]
+    changes = {"yaxis.tickvals": list(range(len(names))), "yaxis.ticktext": texts}
+    n_all = len(names) * max(min(len(name), n_lines) for name in lines)
+    return [ROOM_FOR_TEXTS, changes, ROW_HEIGHT * n_all + ROOM_AROUND]
 
 
 def similarity_page(
@@ -134,7 +151,9 @@ def similarity_page(
     return page_html(About(title), f"<style>{_TWO_COLUMNS}</style><main>{heatmaps}</main>")
 
 
-_BAR_BELOW = {"orientation": "h", "y": -0.12, "yanchor": "top", "thickness": 10, "nticks": 6}
+def _bar_below(title: str, limits: tuple[float, float], least: float = 0) -> dict[str, Any]:
+    place = {"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom", "thickness": 10}
+    return {**place, "title": {"text": title, "side": "top"}, **even_ticks(limits, least)}
 
 
 def _matrix(
@@ -153,11 +172,11 @@ def _matrix(
         labels = cell_labels(ordered, lambda value: number(value, short_format))
         labels["textfont"] = {"size": LARGE_VALUES if len(order) <= FEW_TEXTS else SMALL_VALUES}
     hover = f"%{{y}}<br>%{{x}}<br>{measure} %{{z:{written}}}"
-    return cells(ordered, named, named, hover, limits, colorbar=_BAR_BELOW, **labels)
+    return cells(ordered, named, named, hover, limits, **labels)
 
 
 def _divide(figure: go.Figure, group_names: Sequence[str]) -> None:
-    """Draw lines between groups and name them beside rows; below columns, names would overlap."""
+    """Draw lines between groups and name them beside rows; columns keep their numbers."""
     starts = [i for i, name in enumerate(group_names) if i == 0 or group_names[i - 1] != name]
     ends = [*starts[1:], len(group_names)]
     middles = [(start + end - 1) / 2 for start, end in zip(starts, ends, strict=True)]
@@ -169,4 +188,3 @@ def _divide(figure: go.Figure, group_names: Sequence[str]) -> None:
     if len(starts) <= NAMED_GROUPS:
         names = [escape(shorten(group_names[start], GROUP_NAME)) for start in starts]
         figure.update_yaxes(tickvals=middles, ticktext=names, ticks="")
-        figure.update_xaxes(showticklabels=False, ticks="")

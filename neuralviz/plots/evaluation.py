@@ -13,6 +13,12 @@ from plotly.subplots import make_subplots
 from neuralviz.evaluation.rows import find_swept_options
 from neuralviz.evaluation.yardsticks import compute_leads
 from neuralviz.headlines import write_lead, write_values
+from neuralviz.headlines.evaluation import (
+    name_guessing,
+    name_kinds,
+    short_name,
+    title_yardstick,
+)
 from neuralviz.plots.theme import (
     BLUE,
     DISSIMILAR,
@@ -39,7 +45,7 @@ from neuralviz.words import number, percent
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.broken import Overlap
-    from neuralviz.evaluation.data import Measure
+    from neuralviz.evaluation.data import DataSet, Measure
     from neuralviz.evaluation.probing import Confusion
     from neuralviz.evaluation.results import Measured, QualityMap, Results, Yardstick
 
@@ -76,6 +82,7 @@ class Chart:
     published: Sequence[Published] = ()
     baselines: Mapping[str, float] = field(default_factory=dict)  # those of accuracies
     among: Sequence[str] = ()  # all labels, also unfinished ones, to keep colours stable
+    names: Sequence[str] = ()  # of the labels in sentences; by default the labels
 
     @property
     def ticks(self) -> dict[str, str]:
@@ -91,7 +98,7 @@ class Chart:
 
 def interval_figure(chart: Chart) -> go.Figure:
     """Values with intervals, hollow diamonds for published ones, and a line per baseline."""
-    names = shorten_apart(chart.labels, LABEL_LENGTH)
+    names = shorten_apart(chart.names or chart.labels, LABEL_LENGTH)
     colours = method_colours(chart.among or chart.labels)
     rows = zip(names, chart.labels, chart.values, chart.intervals, strict=True)
     traces = [
@@ -104,17 +111,23 @@ def interval_figure(chart: Chart) -> go.Figure:
     figure = draw(
         traces + _published_traces(diamonds, value="x"),
         chart.title,
-        {"title": chart.axis, "nticks": 8, **chart.ticks},
+        {"title": _title_axis(chart), "nticks": 8, **chart.ticks},
         {**y, "range": [-0.6, len(names) - 0.4]},
         height=_rows_height(len(names)),
     )
     for place, (name, value) in enumerate(chart.baselines.items()):
-        label = {"text": name, "yanchor": "bottom", "yshift": 18 * place}
+        side = "left" if value < np.mean(widen(chart.ends)) else "right"
+        label = {"text": name, "xanchor": side, "yanchor": "bottom", "yshift": 18 * place}
         figure.add_vline(x=value, line=_baseline_look(place), annotation=label)
     if chart.baselines:
         top = WITH_BASELINE + 18 * (len(chart.baselines) - 1)
         figure.update_layout(xaxis={"range": widen(chart.ends)}, margin={"t": top})
     return figure
+
+
+def _title_axis(chart: Chart) -> str:
+    noun, _, arrow = chart.axis.rpartition(" ")
+    return f"{noun}, with 95% interval {arrow}" if any(chart.intervals) else chart.axis
 
 
 def _interval_dot(name: str, value: float, interval: Interval, colour: str, form: str) -> Trace:
@@ -150,21 +163,31 @@ def _baseline_look(place: int) -> dict[str, Any]:
     return {"dash": "dot" if place else "dash", "color": GROUND, "width": 2}
 
 
-def product_histogram(similar: np.ndarray, dissimilar: np.ndarray, title: str) -> go.Figure:
+def product_histogram(
+    similar: np.ndarray,
+    dissimilar: np.ndarray,
+    title: str,
+    names: tuple[str, str] = ("similar", "dissimilar"),
+) -> go.Figure:
+    """The shares of cosines, [pair] of each kind, in bins; a line at each mean."""
     cosines = np.concatenate([similar, dissimilar])
     low, high = (float(cosines.min()), float(cosines.max())) if len(cosines) else (0.0, 1.0)
     fewer = min(len(similar), len(dissimilar))
     n_bins = int(np.clip(3 * np.sqrt(max(fewer, 1)), 16, MAX_BINS))
     edges = np.linspace(low, high if high > low else low + 1e-3, n_bins + 1)
     middles, traces = (edges[:-1] + edges[1:]) / 2, []
-    kinds = (("dissimilar", DISSIMILAR, dissimilar), ("similar", SIMILAR, similar))
+    kinds = ((names[1], DISSIMILAR, dissimilar), (names[0], SIMILAR, similar))
     for kind, colour, values in kinds:
         share = np.histogram(values, edges)[0] / max(1, len(values)) * 100
         hover, name = f"{kind}: %{{y:.2g}}%<br>around %{{x:.3f}}", f"{kind} ({len(values):,})"
         traces.append(bars(middles, share, colour, hover, width=np.diff(edges), name=name))
         traces[-1]["marker"] |= {"opacity": 0.6, "line": {"width": 0}}
     x, y = {"title": "cosine similarity", "nticks": 8}, {"title": "pairs, %"}
-    return draw(traces, title, x, y, barmode="overlay", bargap=0, height=360)
+    figure = draw(traces, title, x, y, barmode="overlay", bargap=0, height=360)
+    for _, colour, values in kinds:
+        if len(values):
+            figure.add_vline(x=float(values.mean()), line={"color": colour, "dash": "dash"})
+    return figure
 
 
 def overlap_figure(labels: Sequence[str], overlap: Overlap, title: str) -> go.Figure:
@@ -367,12 +390,13 @@ def yardstick_figure(results: Results, data: int, yardstick: Yardstick) -> go.Fi
         [among[row] for row in rows],
         [yardstick.read(result) for result in measured.values()],
         [result.interval(yardstick.name) for result in measured.values()],
-        yardstick.title[:1].upper() + yardstick.title[1:],
+        escape(title_yardstick(results.data[data], measured[rows[0]], yardstick)),
         yardstick.axis,
         yardstick.form,
         [_read_published(results, data, row, yardstick.name) for row in rows],
-        _find_baselines(yardstick, measured[rows[0]]),
+        _find_baselines(yardstick, measured[rows[0]], results.data[data]),
         among,
+        [short_name(results)(among[row]) for row in rows],
     )
     swept = find_swept_options(results.rows)
     options = {_OPTION_NAMES.get(name, name.replace("_", " ")): swept[name] for name in swept}
@@ -389,12 +413,13 @@ def yardstick_figure(results: Results, data: int, yardstick: Yardstick) -> go.Fi
     return figure
 
 
-def _find_baselines(yardstick: Yardstick, measured: Measured) -> dict[str, float]:
+def _find_baselines(yardstick: Yardstick, measured: Measured, data: DataSet) -> dict[str, float]:
     """What guessing, and what words alone, reach of an accuracy."""
     accuracy = measured.accuracies.get(yardstick.measure)
     if accuracy is None:
         return {}
-    baselines = {"majority baseline": accuracy.baseline, "TF-IDF baseline": accuracy.tfidf}
+    guessing = escape(name_guessing(data))
+    baselines = {guessing: accuracy.baseline, "words alone (TF-IDF)": accuracy.tfidf}
     return {name: value for name, value in baselines.items() if value is not None}
 
 
@@ -410,13 +435,15 @@ def lead_of_best(results: Results, data: int, yardstick: Yardstick) -> go.Figure
     if not any(lead.interval for lead in leads) or find_swept_options(results.rows):
         return None
     scale, unit = (100, "percentage points") if yardstick.is_share else (1, "lead")
+    name = short_name(results)
     chart = Chart(
         [lead.second for lead in leads],
         [scale * lead.value for lead in leads],
         [lead.interval and (scale * lead.interval[0], scale * lead.interval[1]) for lead in leads],
-        f"Lead of {escape(shorten(leads[0].first, LABEL_LENGTH))} over …",
+        f"Lead of {escape(shorten(name(leads[0].first), LABEL_LENGTH))} over …",
         f"{unit} ↑",
         among=[row.label for row in results.rows],
+        names=[name(lead.second) for lead in leads],
     )
     figure = interval_figure(chart)
     for trace, lead in zip(figure.data, leads, strict=True):
@@ -432,15 +459,17 @@ def lead_of_best(results: Results, data: int, yardstick: Yardstick) -> go.Figure
 def histograms(results: Results, data: int) -> Iterator[tuple[int, go.Figure]]:
     for row, label, result in results.finished(data):
         if len(result.same) and len(result.diff):
-            title = f"{escape(label)}: cosine similarities"
-            yield row, product_histogram(result.same, result.diff, title)
+            title = f"Cosine similarities with {escape(short_name(results)(label))}"
+            same, other = name_kinds(results.data[data], escape)
+            names = same.removeprefix("pairs of the "), other
+            yield row, product_histogram(result.same, result.diff, title, names)
 
 
 def common_figures(results: Results, data: int) -> Iterator[tuple[Measure, go.Figure]]:
     compared = results.compared.get(data)
     if compared is None:
         return
-    labels = [results.rows[row].label for row in compared.rows]
+    labels = [short_name(results)(results.rows[row].label) for row in compared.rows]
     for name, overlap in compared.overlaps.items():
         if np.isfinite(overlap.share).sum() >= 2 * 2:  # at least two rows have errors
             yield name, overlap_figure(labels, overlap, f"Shared errors: {name}")
@@ -452,7 +481,7 @@ def confusion_figures(
     for row, label, result in results.finished(data):
         for measure, confusion in result.confusions.items():
             reduced = confusion.merge_rarest()
-            title = f"{escape(label)}: confused labels ({measure})"
+            title = f"Confused labels with {escape(short_name(results)(label))} ({measure})"
             yield row, measure, reduced, confusion_figure(reduced, title)
 
 

@@ -134,7 +134,7 @@ def layer_shares_figure(rung: Rung, shares: np.ndarray) -> go.Figure:
         [bars(layers, shares, RUNG_COLOURS[rung], "layer %{x}: %{y:.1%}")],
         "What the score depends on",
         number_axis("layer", layers, showgrid=False),
-        {"title": "share", "tickformat": ".0%", "rangemode": "tozero"},
+        {"title": "share of its changes", "tickformat": ".0%", "rangemode": "tozero"},
         bargap=0.3,
     )
 
@@ -166,11 +166,13 @@ def residual_figure(rung: Rung, errors: np.ndarray) -> go.Figure:
         edges = np.linspace(edges[0], edges[-1], _MOST_BINS + 1)
     middles, counts = (edges[1:] + edges[:-1]) / 2, np.histogram(errors, edges)[0]
     hover = "%{customdata[0]:.2f} to %{customdata[1]:.2f}: %{y}"
-    look = {"width": np.diff(edges), "customdata": np.stack([edges[:-1], edges[1:]], axis=1)}
+    look: Trace = {"width": np.diff(edges), "customdata": np.stack([edges[:-1], edges[1:]], axis=1)}
     histogram = bars(middles, counts, RUNG_COLOURS[rung], hover, **look)
     histogram["marker"]["line"] = {"width": 1, "color": "white"}
     x, y = {"title": "prediction − human score"}, {"title": "pairs"}
-    figure = draw([histogram], "Errors", x, y)
+    figure, half = draw([histogram], "Errors", x, y), float(np.median(abs(errors)))
+    look = {"fillcolor": BEFORE, "opacity": 0.25, "line_width": 0, "layer": "below"}
+    figure.add_vrect(-half, half, annotation_text="half", annotation_position="top left", **look)
     return figure.add_vline(x=0, line={"color": BEFORE, "width": 2, "dash": "dash"})
 
 
@@ -193,9 +195,14 @@ def predictions_figure(
 ) -> go.Figure:
     title = "Predictions and human scores"
     figure = scatter_figure(predicted, scores, sentences, None, title, axis="prediction")
-    figure.update_traces(marker={"color": RUNG_COLOURS[rung]})
+    figure.update_traces(marker={"color": RUNG_COLOURS[rung]}, showlegend=False)
     ends = [min(predicted.min(), scores.min()), max(predicted.max(), scores.max())]
-    return figure.add_trace(line(ends, ends, BEFORE, showlegend=False, **_DASHED))
+    worst = [int(np.argmax(abs(predicted - scores)))]
+    look: Trace = {"size": 20, "marker": {"symbol": "circle-open", "line": {"width": 3}}}
+    look["name"] = "the worst prediction"
+    figure.add_trace(line(ends, ends, BEFORE, name="prediction = human score", **_DASHED))
+    figure.add_trace(dots(predicted[worst], scores[worst], BEFORE, **look))
+    return figure.update_layout(showlegend=True)
 
 
 def pair_scores_figure(

@@ -22,6 +22,7 @@ from neuralviz.plots.theme import (
     TOP_DOWN,
     Trace,
     bar_title,
+    bars,
     cell_labels,
     cell_values,
     cells,
@@ -35,7 +36,7 @@ from neuralviz.plots.theme import (
     shorten,
     symmetric_range,
 )
-from neuralviz.words import many, number
+from neuralviz.words import find_spec, many, number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -89,34 +90,29 @@ def cosine_map_figure(cosines: np.ndarray, subject: str) -> go.Figure:
 
 
 def turns_figure(words: Sequence[FollowedWord], named: int, first_layer: int) -> go.Figure:
-    """How far each word's vector turns per layer; the first ``named`` and the last are coloured."""
+    """How far each word's vector turns after ``first_layer``; the first ``named`` are coloured."""
     coloured = dict(zip(range(named), LAYER_COLOURS, strict=False))
-    if len(words) > named:
-        coloured[len(words) - 1] = LAYER_COLOURS[named]
     grey = [place for place in range(len(words)) if place not in coloured]
     n_steps = len(words[0].turns) if words else 1
-    figure = draw(
-        [_turns_line(words[i], i, coloured.get(i)) for i in [*grey, *coloured][-MAX_WORDS:]],
+    ends = [first_layer + 0.7, n_steps + 0.3]
+    drawn = [*grey, *coloured][-MAX_WORDS:]
+    return draw(
+        [_turns_line(words[i], i, coloured.get(i), first_layer) for i in drawn],
         "How far each layer turns a word",
-        number_axis("layer", range(1, n_steps + 1), zeroline=False, range=[0.7, n_steps + 0.3]),
-        {"title": "turn (1 − cosine)", "rangemode": "tozero"},
+        number_axis("layer", range(first_layer + 1, n_steps + 1), zeroline=False, range=ends),
+        {"title": "turn (1 − cosine), 0 is none", "rangemode": "tozero"},
         showlegend=True,
     )
-    if first_layer > 0:
-        shade = {"fillcolor": DISSIMILAR, "opacity": 0.12, "line_width": 0}
-        place = {"annotation_text": "not counted", "annotation_position": "top left"}
-        figure.add_vrect(x0=0.7, x1=first_layer + 0.5, **shade, **place)
-    return figure
 
 
-def _turns_line(word: FollowedWord, place: int, colour: str | None) -> Trace:
-    name, steps = escape(shorten(word.word, 20)), np.arange(1, len(word.turns) + 1)
+def _turns_line(word: FollowedWord, place: int, colour: str | None, first_layer: int) -> Trace:
+    name, steps = escape(shorten(word.word, 20)), np.arange(first_layer + 1, len(word.turns) + 1)
     hover = f"{name}, into layer %{{x}}<br>turn %{{y:.3f}}"
     look: Trace = {"width": 1.5, "size": 0, "opacity": 0.6, "showlegend": False}
     if colour:
         look = {"width": 4, "size": 9, "opacity": 1, "showlegend": True}
     look |= {"name": name, "legendrank": place + 1}
-    return line(steps, word.turns, colour or DISSIMILAR, hover, **look)
+    return line(steps, word.turns[first_layer:], colour or DISSIMILAR, hover, **look)
 
 
 def diagonals_figure(diagonals: Mapping[int, np.ndarray], subject: str) -> go.Figure:
@@ -172,6 +168,19 @@ def weights_figure(
 # --- changed blocks ----------------------------------------------------------------------------
 
 
+def blocks_figure(changes: Mapping[int, float], measure: str, moment: str) -> go.Figure:
+    """How much each block changed, by its number."""
+    spec = find_spec(list(changes.values()))
+    labels = {"text": [number(value, spec) for value in changes.values()]}
+    return draw(
+        [bars(list(changes), list(changes.values()), BLUE, "block %{x}: %{y:.4~g}", **labels)],
+        f"Change of each block, {moment}",
+        number_axis("block, 0 is the first", changes, **BARE),
+        {"title": measure, "nticks": 5},
+        showlegend=False,
+    )
+
+
 def marks_figure(norms: pd.DataFrame, *, measure: str, moment: str) -> go.Figure:
     """Delta norms by kind of layer and block; NaN where a block has no such layer."""
     finite = norms.to_numpy()[np.isfinite(norms)]
@@ -179,7 +188,9 @@ def marks_figure(norms: pd.DataFrame, *, measure: str, moment: str) -> go.Figure
     low = min(float(finite.min(initial=high)), 0.9 * high)  # makes equal changes look equal
     blocks, rows = list(map(int, norms.columns)), np.arange(len(norms))
     names = [[escape(kind)] * len(blocks) for kind in norms.index]
-    look = {**CIVIDIS, **cell_values(norms.to_numpy(), _format_two_digits), "customdata": names}
+    spec = find_spec(finite.tolist())
+    labels = cell_values(norms.to_numpy(), lambda value: number(value, spec))
+    look = {**CIVIDIS, **labels, "customdata": names}
     hover = "block %{x}<br>%{customdata}<br>%{z:.4~g}"
     return draw(
         [cells(norms.to_numpy(), blocks, rows, hover, (low, high), **look)],
@@ -187,11 +198,6 @@ def marks_figure(norms: pd.DataFrame, *, measure: str, moment: str) -> go.Figure
         number_axis("block", blocks, **BARE),
         name_axis(list(map(kind_in_words, norms.index)), 28, **TOP_DOWN, **BARE),
     )
-
-
-def _format_two_digits(value: float) -> str:
-    """Two significant digits: ``0.034``, ``120``."""
-    return np.format_float_positional(value, 2, unique=False, fractional=False, trim="-")
 
 
 # --- words of a corpus -------------------------------------------------------------------------
@@ -210,8 +216,14 @@ def words_figure(table: pd.DataFrame) -> go.Figure:
     scale = "log" if variance.min() > 0 else "linear"
     return draw(
         [dots(variance, np.arange(len(words)), GREEN, hover, **look)],
-        "Most and least uneven words",
-        {"title": "variance", "type": scale, "zeroline": False, "nticks": 4, "tickformat": ".2~g"},
+        "How unevenly words change",
+        {
+            "title": "unevenness (variance of the cosines of consecutive layers)",
+            "type": scale,
+            "zeroline": False,
+            "nticks": 4,
+            "tickformat": ".2~g",
+        },
         name_axis(words, 16, ticklabelstandoff=6, range=[len(words) - 0.4, -0.6], zeroline=False),
         showlegend=False,
         height=110 + _WORD_HEIGHT * max(3, len(words)),
@@ -232,6 +244,7 @@ def layer_figure(
         _styled_line(
             range(len(values)), values, BLUE, hover, POOLING_NAMES[name], _POOLING_LOOKS[name]
         )
+        | {"opacity": 1 if best is None or best[0] == name else 0.5}
         for name, values in correlations.items()
     ]
     if best is not None:
@@ -246,7 +259,7 @@ def layer_figure(
         traces,
         "Correlation with human scores by layer",
         _whole_numbers("layer", 0, n_layers - 1),
-        {"title": f"{coefficient} ↑", "zeroline": True},
+        {"title": f"{coefficient} correlation, at most 1 ↑", "zeroline": True},
     )
 
 

@@ -74,7 +74,7 @@ def loss_figure(
     Of a long text, the losses at its parts are dots within the epoch that has begun.
     """
     curves = record.loss_curves()
-    name = f"{text + 1}. {escape(shorten(record.texts[text], 24))}"
+    name = f"text {text + 1}"
     traces, n_epochs = [], record.settings.epochs
     if earlier is not None:
         name = f"run {runs[0]}" if len(curves) == 1 else f"run {runs[0]}: {name}"
@@ -232,7 +232,7 @@ def shares_figure(words: Sequence[str], shares: np.ndarray, title: str) -> go.Fi
         [share_bars],
         title,
         name_axis(words, 14, autotickangles=[0, -45, -90], showgrid=False),
-        {"title": "share of the delta, %", "zeroline": True},
+        {"title": "share of the change, %", "zeroline": True},
         coloraxis={"cmin": low, "cmax": high, "showscale": False},
         bargap=0.15,
     )

@@ -317,7 +317,9 @@ def figure_html(figure: go.Figure, height: int | None = None) -> str:
     """A figure on white as part of a page."""
     page = go.Figure(figure).update_layout(autosize=True, width=None)
     page.update_layout(height=height or page.layout.height, paper_bgcolor="white")
-    for _, changes in (page.layout.meta or {}).get("from_width", ()):
+    for _, changes, *lowest in (page.layout.meta or {}).get("from_width", ()):
+        if lowest and (page.layout.height or 420) < lowest[0]:
+            continue
         page.update_layout({path.replace(".", "_"): value for path, value in changes.items()})
     config = {"displayModeBar": False, "responsive": True, "showSendToCloud": False}
     return style(page, dark=False).to_html(full_html=False, include_plotlyjs=False, config=config)

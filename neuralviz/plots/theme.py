@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -345,6 +346,15 @@ def widen(values: Iterable[float], share: float = 0.08) -> list[float]:
     low, high = min(values), max(values)
     room = share * (high - low or 1)
     return [low - room, high + room]
+
+
+def even_ticks(limits: Sequence[float], least: float = 0) -> dict[str, Any]:
+    """At most six round ticks between limits, ``least`` apart, written with as many decimals."""
+    step = max((limits[1] - limits[0]) / 5, least)
+    power = math.floor(math.log10(step))
+    step = next(m for m in (1, 2, 5, 10) if m * 10.0**power >= 0.999 * step) * 10.0**power
+    n_decimals = max(0, -math.floor(math.log10(1.001 * step)))
+    return {"dtick": step, "tickformat": f".{n_decimals}f"}
 
 
 def spaced_ticks(numbers: Iterable[int]) -> list[int]:

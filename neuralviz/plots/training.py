@@ -38,7 +38,15 @@ if TYPE_CHECKING:
     from neuralviz.training.record import Lesson
 
 SMOOTHED = 10  # steps
-ACCURACY = {"title": "accuracy", "tickformat": ".0%", "minallowed": -0.02, "maxallowed": 1.02}
+ACCURACY = {
+    "title": "texts predicted right",
+    "tickformatstops": [
+        {"dtickrange": [None, 0.0099], "value": ".1%"},
+        {"dtickrange": [0.0099, None], "value": ".0%"},
+    ],
+    "minallowed": -0.02,
+    "maxallowed": 1.02,
+}
 FAR = 0.005  # share of outliers cut off at each side
 _GROUPS = COLOURS[:10]
 
@@ -173,29 +181,37 @@ def moving_map_figure(
     groups: Sequence[str],
     followed: Sequence[int],  # numbers of texts
 ) -> go.Figure:
-    """Texts at a snapshot, with trails of ``followed`` texts; ``maps`` set a common frame."""
-    so_far, colours = maps[: snapshot + 1], _colours_of_groups(groups)
-    look: Trace = {"width": 1.5, "size": 0, "opacity": 0.6, "showlegend": False}
-    traces = [
-        line(so_far[:, text, 0], so_far[:, text, 1], colours.get(groups[text], BEFORE), **look)
-        for text in followed
-    ]
+    """Texts at a snapshot, ``followed`` ones with where they were; ``maps`` set a common frame."""
+    colours = _colours_of_groups(groups)
+    ends, named = maps[[0, snapshot]], bool(snapshot and len(followed))
+    traces = _ways(ends, [colours.get(group, BEFORE) for group in groups], followed) * named
     hover = "%{customdata[1]}<br>%{customdata[0]}"
     coloured = [group if group in colours else "" for group in groups]
     for name in [*colours, ""]:
         members = [i for i, group in enumerate(coloured) if group == name]
         hovered = [[escape(shorten(texts[i], 90)), escape(groups[i])] for i in members]
         (x, y), colour = maps[snapshot, members].T, colours.get(name, BEFORE)
-        look = {"size": 7, "marker": {"opacity": 0.85}, "customdata": hovered}
+        look: Trace = {"size": 7, "marker": {"opacity": 0.5}, "customdata": hovered}
         if members:
             name = escape(shorten(name, 24)) if name else "others"
             traces.append(dots(x, y, colour, hover, name=name, **look))
     low, high = np.quantile(maps, FAR, axis=(0, 1)), np.quantile(maps, 1 - FAR, axis=(0, 1))
     margin = 0.08 * (high - low)
-    ends = np.stack([low - margin, high + margin], axis=1)
-    x_axis, y_axis = ({"visible": False, "range": axis_ends} for axis_ends in ends)
+    frame = np.stack([low - margin, high + margin], axis=1)
+    x_axis, y_axis = ({"visible": False, "range": axis_ends} for axis_ends in frame)
     moment = f"after {many(steps[snapshot], 'step')}" if steps[snapshot] else "before"
     return draw(traces, f"Map {moment}", x_axis, y_axis, showlegend=True)
+
+
+def _ways(ends: np.ndarray, colours: Sequence[str], followed: Sequence[int]) -> list[Trace]:
+    """Lines of followed texts from rings to large dots, at their [moment, text, 2] ``ends``."""
+    hidden: Trace = {"showlegend": False}
+    x, y = ends[..., 0], ends[..., 1]
+    ways = [line(x[:, i], y[:, i], colours[i], size=0, **hidden) for i in followed]
+    (x, now_x), (y, now_y) = x[:, followed], y[:, followed]
+    ring: Trace = {"size": 14, "marker": {"symbol": "circle-open", "line": {"width": 2}}}
+    rings = dots(x, y, BEFORE, name="before training", **ring)
+    return [*ways, rings, dots(now_x, now_y, [colours[i] for i in followed], size=14, **hidden)]
 
 
 # --- tables ------------------------------------------------------------------------------------

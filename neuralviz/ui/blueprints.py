@@ -10,7 +10,7 @@ from typing import Any
 import streamlit as st
 
 from neuralviz.errors import NeuralvizError
-from neuralviz.headlines.micro_tuning import describe_guesses, describe_masks
+from neuralviz.headlines.micro_tuning import describe_guesses, describe_masks, warn_of_unread
 from neuralviz.jobs.micro_tuning import PredictTokens
 from neuralviz.micro_tuning import DEFAULT_BLUEPRINTS, Blueprint, mask_inputs, parse_blueprints
 from neuralviz.micro_tuning.events import MaskedPredictions
@@ -67,6 +67,8 @@ def show() -> None:
         return
     if blueprints_column.button("Tune with these", icon=":material/trending_down:"):
         _open_micro_tuning(text.text, blueprints)
+    if text.looks_foreign:
+        st.warning(plain(warn_of_unread("this text", model_id)))
     _show_grid(text, blueprints)
 
 

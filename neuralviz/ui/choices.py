@@ -72,12 +72,14 @@ def show_views(
     views: Mapping[str, Callable[[Write], None]],  # by name; none draws a slide of its own
     *,
     key: str,  # of the choice, in the address
+    n_on_stage: int | None = None,  # the first ones; all by default
 ) -> None:
     """A menu of a page's further views, the first of which is open, and the chosen one as a slide.
 
-    On the stage, the arrow keys lead through all of them.
+    On the stage, the arrow keys lead through all of them, or the first ones.
     """
-    with st.container(key=f"views-{page}"):
+    n = len(views) if n_on_stage is None else n_on_stage
+    with st.container(key=f"views-{page}-{n}"):
         name = choose_one(
             st.segmented_control, "View", list(views), key=key, label_visibility="collapsed"
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -12,19 +12,23 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.embedders import EmbedderSpec
-from neuralviz.embedders.specs import full_method_labels
+from neuralviz.embedders.specs import METHODS, full_method_labels, short_labels
 from neuralviz.errors import NeuralvizError
 from neuralviz.evaluation.similarity import (
     Similarity,
+    are_ordered,
     disagreements,
     furthest_apart,
     least_alike,
+    most_similar,
     order_by_cluster,
     order_by_label,
     pair_indices,
     rank_differences,
     usable_labels,
 )
+from neuralviz.headlines import begin
+from neuralviz.headlines.micro_tuning import describe_shares
 from neuralviz.headlines.similar_texts import describe_agreement, describe_similar_texts
 from neuralviz.jobs import Run
 from neuralviz.jobs.comparing import Compare, Comparison, FollowPair, WordShares
@@ -52,6 +56,7 @@ from neuralviz.ui.page import (
     plain,
     result_view_id,
     show_error,
+    show_headline,
     show_on_stage,
     show_only_on_stage,
     slide,
@@ -64,7 +69,7 @@ from neuralviz.ui.runs import (
     show_current_run,
     show_run_panel,
 )
-from neuralviz.words import many, name_texts, number
+from neuralviz.words import joined, many, name_texts, number
 
 RUNS = SessionRuns("compare")
 LABELS = "compare-labels"  # session state: by the id of a run, the labels of its texts
@@ -83,12 +88,19 @@ EXAMPLES = {
 TOPICS = ("railways", "money", "cooking")  # of the example corpus
 FORMS = ("headline", "question", "diary", "complaint")
 AS_GIVEN, CLUSTERED = "Original", "Clustered by the first method"  # orders of texts
-HEIGHTS = {1: 560, 2: 460, 3: 330, 4: 460}  # px, by the number of methods
+HEIGHTS = {1: 560, 2: 460, 3: 390, 4: 460}  # px, by the number of methods
 LISTED_PAIRS = 500
 TEXT_COLUMNS = ("text A", "text B")
 FRAMED_LENGTH = 90  # characters: one line or two of the stage
+MOST_BEGINNINGS = 4
 SHOWN_HEIGHT = 84  # px of a text; longer ones are scrolled
 PATIENCE = 0.5  # seconds: enough for most pairs
+METHOD_LINES = {  # on the stage and in *How to read this*, with fewer terms
+    "neural": "the change in a model's weights when it trains on the text alone.",
+    "mean": "the mean of the vectors that a model makes of the words.",
+    "sbert-wk": "as mean, but words whose vectors change most from layer to layer weigh more.",
+    "gradient": "the direction of the first, tiny step of training on the text.",
+}
 NEURAL = ("neural", "neural-1")  # methods whose embeddings words have shares of
 
 
@@ -171,7 +183,7 @@ def _choose_methods() -> tuple[EmbedderSpec, ...] | None:
     twice = next((spec for spec in specs if specs.count(spec) > 1), None)
     if is_valid and twice is not None:
         st.error(
-            plain(f"{twice.method} is selected twice with the same settings. Change one of them.")
+            plain(f"{begin(twice.method)} is selected twice with the same settings. Change one.")
         )
         is_valid = False
     return tuple(specs) if is_valid else None
@@ -210,9 +222,18 @@ class Panel:
         return self.run.task.texts
 
     @cached_property
+    def by_place(self) -> dict[int, Similarity]:
+        """Similarities by each method that has embedded two texts, by its place."""
+        names = short_labels([part.method for part in self.comparison])
+        return {
+            place: replace(part.similarity, method=name)
+            for place, (part, name) in enumerate(zip(self.comparison, names, strict=True))
+            if part.similarity is not None
+        }
+
+    @property
     def results(self) -> list[Similarity]:
-        """Similarities by each method that has embedded two texts."""
-        return [part.similarity for part in self.comparison if part.similarity is not None]
+        return list(self.by_place.values())
 
     @cached_property
     def complete(self) -> list[Similarity]:
@@ -228,11 +249,19 @@ class Panel:
         first, second = least_alike(compared)
         return compared[first], compared[second]
 
+    @property
+    def groups(self) -> Sequence[str] | None:
+        """The labels by which the texts are ordered; as given, they may be so."""
+        by_order = {f"By {name}": values for name, values in self.labels.items()}
+        if self.order_name == AS_GIVEN:
+            usable = [self.labels[name] for name in usable_labels(self.labels)[:1]]
+            return next(filter(are_ordered, usable), None)
+        return by_order.get(self.order_name)
+
     @cached_property
     def layout(self) -> Layout:
         """The names, order, groups and framed pair of all heatmaps."""
-        by_order = {f"By {name}": values for name, values in self.labels.items()}
-        groups = by_order.get(self.order_name)
+        groups = self.groups
         order = np.arange(len(self.texts))
         first = self.comparison[0].similarity
         if groups is not None:
@@ -256,8 +285,13 @@ def _show_comparison(panel: Panel, live: bool) -> None:
     texts = pd.DataFrame(enumerate(panel.texts, 1), columns=["number", "text"])
     offer("compare-texts", Entry(html=lambda: frame_html(texts), place="off-stage-compare-pair"))
     with slide("heatmaps", headline):
-        if not live:
-            _show_framed(panel.texts, "heatmaps")
+        with show_only_on_stage("methods"):
+            st.markdown(_describe_methods(panel.run.task.specs))
+            if not usable_labels(labels):
+                _show_beginnings(
+                    panel.texts,
+                    [i for pair in map(most_similar, panel.complete) for i in pair or ()],
+                )
         heatmaps, pair_column = wide_columns([3, 1], "compare-seen")
         with heatmaps:
             _show_heatmaps(panel, live)
@@ -271,8 +305,8 @@ def _show_comparison(panel: Panel, live: bool) -> None:
         return
     _show_warnings(panel.comparison)
     views: dict[str, Callable[[Write], None]] = {}
-    if panel.least_alike is not None:
-        views["Disagreements"] = partial(_show_disagreements, panel, *panel.least_alike, headline)
+    if panel.least_alike is not None and len(panel.texts) > 2:
+        views["Disagreements"] = partial(_show_disagreements, panel, *panel.least_alike)
     if any(spec.method in NEURAL for spec in panel.run.task.specs):
         views["Words"] = partial(_show_neural_pairs, panel)
     if views:
@@ -295,11 +329,12 @@ def _show_heatmaps(panel: Panel, live: bool) -> None:
         return
     columns = [*st.columns(2), *st.columns(2)] if len(drawn) == 4 else st.columns(len(drawn))
     for column, place in zip(columns, drawn, strict=True):
-        similarity = panel.comparison[place].similarity
-        if similarity is None:
+        part = panel.comparison[place]
+        if part.similarity is None:
             state = "waiting" if live else "not finished"
-            column.caption(plain(f"{panel.comparison[place].method}: {state}."))
+            column.caption(plain(begin(f"{part.method}: {state}.")))
             continue
+        similarity = panel.by_place[place]
         layout = replace(panel.layout, pair=None) if live else panel.layout
         figure = similarity_heatmap(similarity, layout)
         key, height = f"compare-{place}", HEIGHTS[len(drawn)]
@@ -317,6 +352,8 @@ def _show_heatmaps(panel: Panel, live: bool) -> None:
 
 
 def _show_warnings(comparison: Comparison) -> None:
+    """What is wrong with the methods' embeddings, each thing once."""
+    methods: dict[str, list[str]] = {}
     for part in comparison:
         zeros = part.similarity.zeros if part.similarity is not None else np.zeros(0)
         for texts, problem in (
@@ -328,22 +365,24 @@ def _show_warnings(comparison: Comparison) -> None:
         ):
             if texts.any():
                 names = name_texts(np.flatnonzero(texts).tolist())
-                st.warning(plain(f"{part.method}: {problem.format(names)}"))
+                methods.setdefault(problem.format(names), []).append(part.method)
         if part.unread:
-            st.warning(plain(f"{part.method}: {part.unread}"))
+            methods.setdefault(part.unread, []).append(part.method)
+    for problem, said_of in methods.items():
+        st.warning(plain(begin(f"{joined(said_of)}: {problem}")))
 
 
 def _show_disagreements(
-    panel: Panel, first: Similarity, second: Similarity, main_headline: str, write_headline: Write
+    panel: Panel, first: Similarity, second: Similarity, write_headline: Write
 ) -> None:
     """Draw two methods against each other, and list the pairs on which all disagree most."""
-    headline = plain(describe_agreement([first, second]))
-    write_headline(headline if headline != main_headline else "")
-    _show_framed(panel.texts, "two")
+    write_headline(plain(describe_agreement([first, second])))
+    with show_only_on_stage("framed"):
+        _show_beginnings(panel.texts, chosen_pair(panel.texts) or ())
     heatmap, pairs = wide_columns(2, "compare-differences")
     with heatmap:
         show_figure(
-            difference_heatmap(first, second, panel.layout),
+            difference_heatmap(first, second, replace(panel.layout, groups=None)),
             key="compare-difference",
             numbers=lambda: similarity_table(first, rank_differences(first, second)),
             name=f"rank difference {first.method} {second.method}",
@@ -384,10 +423,10 @@ def _list_pairs(panel: Panel) -> None:
         lambda row: choose_pair(*(int(texts[row]) for texts in ends)),
         {
             "difference": st.column_config.NumberColumn(format="%.0f%%", width=85),
-            **{name: st.column_config.TextColumn(width=130) for name in TEXT_COLUMNS},
+            **{name: st.column_config.TextColumn(width=80) for name in TEXT_COLUMNS},
             **{result.method: st.column_config.NumberColumn(format="%.3f") for result in results},
         },
-        ["difference", *TEXT_COLUMNS, *ranks],  # that fit
+        [*TEXT_COLUMNS, *ranks, "difference"],  # that fit
         name="compare-pairs",
         limit=LISTED_PAIRS,
         cells=dict.fromkeys(TEXT_COLUMNS, quote_beginnings),
@@ -447,14 +486,22 @@ def _choose_texts(texts: Sequence[str]) -> None:
             st.text(texts[st.session_state[key]])
 
 
-def _show_framed(texts: Sequence[str], key: str) -> None:
-    """Show the beginnings of the two framed texts on the stage, which hides the full texts."""
+def _show_beginnings(texts: Sequence[str], chosen: Iterable[int]) -> None:
+    """Show the beginnings of a few texts that a sentence names."""
     beginnings = [
         f"**{i + 1}** {plain(shorten(texts[i], FRAMED_LENGTH))}"
-        for i in dict.fromkeys(chosen_pair(texts) or ())
+        for i in list(dict.fromkeys(chosen))[:MOST_BEGINNINGS]
     ]
-    with show_only_on_stage(f"framed-{key}"):
-        st.markdown("Framed: " + "  \n".join(beginnings))
+    st.markdown("  \n".join(beginnings))
+
+
+def _describe_methods(specs: Sequence[EmbedderSpec]) -> str:
+    """What the methods are, where that is said in a line."""
+    lines = {
+        name: METHODS[name].line for name in (spec.method for spec in specs) if name in METHODS
+    }
+    lines |= {name: line for name, line in METHOD_LINES.items() if name in lines}
+    return " ".join(f"**{name}**: {line}" for name, line in lines.items())
 
 
 def _show_products(panel: Panel) -> None:
@@ -472,14 +519,16 @@ def _show_products(panel: Panel) -> None:
     show_table(pd.DataFrame(rows), "compare-pair-table")
 
 
-def _show_neural_pairs(panel: Panel, _write: Write) -> None:
+def _show_neural_pairs(panel: Panel, write_headline: Write) -> None:
     """Show by each neural method which words of the two texts shaped their embeddings."""
     a, b = chosen_pair(panel.texts) or (0, 1)
-    for place, (spec, embedded) in enumerate(
-        zip(panel.run.task.specs, panel.comparison, strict=True)
-    ):
+    if a == b:
+        st.caption("Choose two different texts.")
+        return
+    parts = zip(panel.run.task.specs, panel.comparison, strict=True)
+    for place, (spec, embedded) in enumerate(parts):
         vectors = embedded.vectors
-        if a == b or spec.method not in NEURAL or vectors is None:
+        if spec.method not in NEURAL or vectors is None:
             continue
         if not np.isfinite(vectors[[a, b]]).all():
             continue
@@ -488,19 +537,24 @@ def _show_neural_pairs(panel: Panel, _write: Write) -> None:
         show_run_panel(
             runs,
             run,
-            partial(_show_words, place, embedded.method, (a, b)),
+            partial(_show_words, panel, place, (a, b)),
             sentences=RunSentences(start="Computing word shares …", done=""),
             patience=PATIENCE,
         )
 
 
 def _show_words(
-    place: int, method: str, pair: tuple[int, int], words: WordShares | None, _live: bool
+    panel: Panel, place: int, pair: tuple[int, int], words: WordShares | None, _live: bool
 ) -> None:
+    method = panel.by_place[place].method
+    by_text = zip((f"text {text + 1}" for text in pair), words or (), strict=False)
+    show_headline(plain(describe_shares(dict(by_text))), key=f"compare-words-{place}")
+    with show_only_on_stage(f"pair-{place}"):
+        _show_beginnings(panel.texts, pair)
     if words is None:
         return
     if not words:
-        st.caption("Word shares are shown here for short texts only; see Micro-tuning.")
+        st.caption("Word shares are not available: a text is long, or its words nearly cancel.")
         return
     columns = wide_columns(2, f"compare-words-{place}")
     sides = zip(columns, pair, words, ("first", "second"), strict=True)
@@ -508,7 +562,7 @@ def _show_words(
         key = f"compare-words-{place}-{side}"
         with column, allow_swiping(f"{key}-wide", shares_width(text_words)):
             show_figure(
-                shares_figure(text_words, shares, f"Word shares in text {text + 1}: {method}"),
+                shares_figure(text_words, shares, f"Word shares in text {text + 1} ({method})"),
                 key=key,
                 numbers=pd.DataFrame({"word": text_words, "share": shares}),
                 name=f"word-shares {method} {text + 1}",

@@ -37,6 +37,7 @@ from neuralviz.evaluation.results import (
     Measured,
     MeasureSettings,
     Results,
+    Table,
     Yardstick,
 )
 from neuralviz.evaluation.rows import (
@@ -70,7 +71,7 @@ from neuralviz.models.shared import check_may_load
 from neuralviz.plots import evaluation as plots
 from neuralviz.plots.layers import scatter_figure
 from neuralviz.plots.report import TABLE_STYLE, About, file_name, report_html, table_html
-from neuralviz.plots.theme import escape
+from neuralviz.plots.theme import escape, shorten
 from neuralviz.reading.pairs import FIVE, Scale
 from neuralviz.reading.source import Source
 from neuralviz.store.corpora import CorpusStore
@@ -117,6 +118,7 @@ from neuralviz.ui.page import (
     result_view_id,
     show_error,
     show_on_stage,
+    show_only_on_stage,
     slide,
     wide_columns,
 )
@@ -141,6 +143,7 @@ _TABLE_COLUMNS = (
 
 RUNS = SessionRuns(KEY)
 LONGEST_NAME = 100  # characters
+LONGEST_VALUE = 30  # characters of a label on the stage
 DETAILS = ("without ties", "same", "diff", "Pearson", "tau-b", "alignment", "uniformity")
 ALSO_DETAILS = ("broken",)  # for pairs, whose table is wide
 MAX_DRAWN_METHODS = 6  # with more, the user picks one
@@ -558,6 +561,11 @@ def _show_state(state: EvaluationState, live: bool) -> None:
         )
         write_headline(verdict)
         shown = _Shown(results, yardstick) if yardstick is not None else None
+        if yardstick is not None:
+            with show_only_on_stage("evaluation-terms"):
+                st.markdown(
+                    headlines.explain_terms(results, 0, yardstick, _name_method, _shorten_value)
+                )
         has_figure = not live and shown is not None and shown.show_proof()
         if not has_figure:
             _show_numbers(results)
@@ -590,6 +598,10 @@ def _choose_yardstick(results: Results, live: bool) -> Yardstick | None:
 
 def _name_method(label: str) -> str:
     return f"**{plain(label)}**"
+
+
+def _shorten_value(value: str) -> str:
+    return plain(shorten(value, LONGEST_VALUE))
 
 
 def _describe(results: Results) -> About:
@@ -626,8 +638,19 @@ def _show_numbers(results: Results) -> None:
     if published.lines:
         st.caption("Published, with the paper's model:")
         show_html(table_html(published), f"{KEY}-published", title="Published results")
-    undefined = f" {EMPTY_CELL}: undefined." * any(EMPTY_CELL in line for line in table.lines)
-    st.caption(f"Models: {plain(results.models())}.{undefined}")
+    st.caption(f"Models: {plain(results.models())}.{_explain_gaps(results, table)}")
+
+
+def _explain_gaps(results: Results, table: Table) -> str:
+    """Why cells of the table are empty."""
+    finished = {row for row, _, _ in results.finished(0)}
+    reasons = dict.fromkeys(
+        "undefined" if row in finished else "not measured"
+        for row, line in enumerate(table.lines)
+        for head, cell in zip(table.heads, line, strict=True)
+        if cell == EMPTY_CELL and head != "failed"
+    )
+    return f" {EMPTY_CELL}: {' or '.join(reasons)}." if reasons else ""
 
 
 def _offer_downloads(results: Results) -> None:
@@ -777,14 +800,15 @@ class _Shown:
         table = pd.DataFrame(
             {"text1": firsts, "text2": seconds, "score": data.scores, "product": measured.products}
         )
-        title = f"{escape(label)}: human scores and cosine similarities"
+        short = headlines.short_name(self.results)(label)
+        title = f"Human scores and cosine similarities with {escape(short)}"
         sentences = list(zip(firsts, seconds, strict=True))
         figure = scatter_figure(measured.products, data.scores, sentences, None, title)
         self.draw(figure, "pairs", table, height=520)
 
     def _draw_histograms(self, write_headline: Write) -> None:
         results = self.results
-        sentence = headlines.describe_separation(results, 0, self.yardstick, name=_name_method)
+        sentence = headlines.describe_separation(results, 0, self.yardstick, _name_method, plain)
         write_headline(sentence)
         figures = {
             results.rows[row].label: (row, figure) for row, figure in plots.histograms(results, 0)
@@ -817,15 +841,19 @@ class _Shown:
             with allow_swiping(f"evaluation-overlap-{name}-wide", 140 + 65 * len(labels)):
                 self.draw(figure, f"{name}-shared-errors", frame)
 
-    def _draw_confusions(self, _write_headline: Write) -> None:
+    def _draw_confusions(self, write_headline: Write) -> None:
         drawings = list(plots.confusion_figures(self.results, 0))
         labels = {self.results.rows[row].label for row, *_ in drawings}
         label, _ = self.pick_method("evaluation-confused-by", labels)
-        for row, measure, confusion, figure in drawings:
-            if self.results.rows[row].label == label:
-                frame = pd.DataFrame(confusion.counts, columns=list(confusion.labels))
-                frame.insert(0, "own label", list(confusion.labels), allow_duplicates=True)
-                self.draw(figure, f"{measure}-confused-labels", frame)
+        of_method = [
+            drawing for drawing in drawings if self.results.rows[drawing[0]].label == label
+        ]
+        name = headlines.short_name(self.results, _name_method)(label)
+        write_headline(headlines.describe_confusion(of_method[0][2], name, quote))
+        for _, measure, confusion, figure in of_method:
+            frame = pd.DataFrame(confusion.counts, columns=list(confusion.labels))
+            frame.insert(0, "own label", list(confusion.labels), allow_duplicates=True)
+            self.draw(figure, f"{measure}-confused-labels", frame)
 
     def _draw_qualities(self, write_headline: Write) -> None:
         sentence = headlines.describe_followed_quality(

@@ -196,7 +196,7 @@ def show_table(
     *,
     name: str = "",  # of its order in the address; ``key`` if empty
     limit: int | None = None,  # rows that are shown
-    choose: Callable[[int], None] | None = None,  # gets the place of a row that is ticked
+    choose: Callable[[int], None] | None = None,  # gets the place of a row that is clicked
     cells: Mapping[str, Callable[[pd.Series], list[str]]] = {},  # written for the shown rows
     column_config: Mapping[str, Any] = {},
     title: str = "",
@@ -223,7 +223,7 @@ def show_table(
         selection = st.session_state[key]["selection"]
         for first in (2 * columns.index(head) for head in selection["columns"]):
             st.session_state[sort_key] = {first: first + 1, first + 1: NOT_SORTED}.get(order, first)
-        for row in selection["rows"]:
+        for row, _ in selection["cells"]:
             if choose is not None:
                 choose(int(rows.index[row]))
 
@@ -234,7 +234,7 @@ def show_table(
             hide_index=True,
             key=key,
             on_select=answer_click,
-            selection_mode="single-column" if choose is None else ("single-column", "single-row"),
+            selection_mode="single-column" if choose is None else ("single-column", "single-cell"),
             column_config=configs,
             **look,
         )
@@ -267,7 +267,7 @@ def show_choosable_table(
     order: Sequence[str] | None = None,  # the columns to show; all if None
     **look: Any,  # see `show_table`
 ) -> None:
-    """A table that is as high as it is long; ticking a row calls ``choose`` with its place."""
+    """A table that is as high as it is long; a click on a row calls ``choose`` with its place."""
     frame = pd.DataFrame(table)
     height = min(LIST_HEIGHT, ROW_HEIGHT * (len(frame) + 1) + 3)
     look |= {"choose": choose, "column_config": columns, "column_order": order, "height": height}

@@ -52,6 +52,7 @@ from neuralviz.ui.page import (
     show_error,
     show_headline,
     show_on_stage,
+    show_only_on_stage,
     slide,
     wide_columns,
 )
@@ -82,6 +83,7 @@ PATIENCE = 0.5  # seconds: two texts are scored by then, once the model is loade
 HEIGHT = 300  # px
 N_BASELINES = 3  # lines of a new ladder
 N_WORST = 20  # predictions in the table
+_OFF_STAGE = ("Two texts", "All numbers")  # the last views: to try something, and to look it up
 _SILENT = RunSentences(start="Loading the model …", done="")
 
 
@@ -119,7 +121,8 @@ def show() -> None:
         is_of_run = st.session_state.get(f"{KEY}-more") not in (None, "Layers")
         is_old = run is not None and run.task != task and is_of_run
         with dim_old_results(f"{KEY}-closer", is_old):
-            show_views(KEY, views, key=f"{KEY}-more")
+            n_on_stage = len(views.keys() - _OFF_STAGE)
+            show_views(KEY, views, key=f"{KEY}-more", n_on_stage=n_on_stage)
 
 
 def _drawing(model_id: str, **settings: str) -> Draw:
@@ -230,11 +233,13 @@ def _show_ladder(run: Run[Ladder], ladder: Ladder, live: bool) -> None:
     sentence = headlines.describe_ladder(ladder, is_whole=not live)
     waiting = "Small models learn people's scores from all layers, rung by rung."
     with slide("frozen-ladder", sentence or waiting):
-        left_column, right_column = wide_columns([7, 5], "frozen-ladder")
+        left_column, right_column, stage_column = wide_columns([7, 5, 5], "frozen-ladder")
+        with stage_column, show_only_on_stage(f"column-{KEY}"):
+            st.markdown(headlines.explain_ladder(ladder, rungs))
         with left_column:
             figure, key = plots.ladder_figure(lines, rungs), f"{KEY}-{run.id}-ladder"
             draw(figure, "ladder", lambda: _tabulate_ladder(lines), key=key)
-        with right_column:
+        with right_column, hide_on_stage(f"{KEY}-curves"):
             figure, key = plots.curves_figure(curves), f"{KEY}-{run.id}-curves"
             alt = "How the rungs learn: Spearman on the dev pairs, and the loss, by epoch"
             about = About("How the rungs learn", {"model": model_id}, (model_id,))
@@ -260,6 +265,8 @@ def _draw_layers(model_id: str, ladder: Ladder, live: bool) -> None:
         figure.update_layout(yaxis={"range": [0, 1]}, xaxis={"range": [0, 6], "tickvals": []})
     numbers = partial(tabulate_coefficients, ("pooling", "layer"), ladder.layers)
     show_headline(sentence, key=f"{KEY}-layers")
+    with show_only_on_stage(f"{KEY}-layers"):
+        st.markdown(headlines.EXPLAIN_LAYERS)
     _drawing(model_id)(figure, "correlation-by-layer", numbers, height=HEIGHT + 40)
 
 
@@ -310,6 +317,8 @@ def _show_rung(
     result = ladders.best_result(ladder, rung)
     seed = result.trained.settings.seed
     draw = _drawing(run.task.model.id, rung=RUNG_NAMES[rung], seed=str(seed))
+    with show_only_on_stage(f"{KEY}-rung"):
+        st.markdown(headlines.explain_rung(rung))
     show(ladder, result, draw, write_headline)
     with hide_on_stage("frozen-save"):
         _offer_to_save(run, rung)
@@ -330,7 +339,7 @@ def _show_layer_shares(ladder: Ladder, result: RungResult, draw: Draw, write: Wr
         table = pd.DataFrame({"layer": range(len(shares)), "share": shares})
         draw(figure, "layer-shares", table)
     for epochs, losses in rebuilt[:1]:
-        with places[1]:
+        with places[1], hide_on_stage(f"{KEY}-rebuilt"):
             table = pd.DataFrame({"layer": range(len(losses)), "lost": losses})
             draw(plots.autoencoder_figure(epochs, losses), "autoencoder-loss", table)
 
@@ -370,7 +379,7 @@ def _show_errors(ladder: Ladder, result: RungResult, draw: Draw, write: Write) -
     table = pd.DataFrame({"error": errors})
     with left_column:
         draw(plots.residual_figure(rung, errors), "errors", table)
-    with right_column:
+    with right_column, hide_on_stage(f"{KEY}-q-q"):
         draw(plots.qq_figure(rung, errors), "q-q", table)
 
 

@@ -64,6 +64,7 @@ from neuralviz.ui.figures import (
     allow_swiping,
     list_cells,
     list_worst,
+    quote,
     show_figure,
     show_html,
     show_table,
@@ -266,8 +267,12 @@ def _show_turns(result: FollowedText | None, live: bool) -> None:
             f"{len(states.tokens):,} tokens, special tokens included.",
             icon=":material/content_cut:",
         )
+    if states.text.looks_foreign:
+        st.warning(plain(warn_of_unread("this text", latest.task.model.id)))
     words, provenance = followed_words(states, weights.importance), _describe_text(latest)
-    headline = plain(headlines.describe_text(words, weights))
+    shares = word_importance(states, weights.importance)
+    punctuation = float(shares.sum()) - sum(word.importance for word in words)
+    headline = plain(headlines.describe_text(words, weights, punctuation))
     with dim_old_results(TEXT_KEY, latest.result is not result), slide(TEXT_KEY, headline):
         _show_importance(states, weights, provenance)
         if words:
@@ -284,8 +289,7 @@ def _show_turns(result: FollowedText | None, live: bool) -> None:
             )
         st.caption(
             "Each point is 1 minus the cosine of a word's vectors before and after a layer: the "
-            "higher, the further the layer turns the word. In colour: the most important words and "
-            "the least important one."
+            "higher, the further the layer turns the word. In colour: the most important words."
         )
 
 
@@ -318,6 +322,8 @@ def _show_importance(states: TokenStates, weights: TokenWeights, provenance: Abo
         title="Importance of tokens",
         files=table_files(table, "token-importance", provenance),
     )
+    with show_only_on_stage("importance"):
+        st.markdown("The stronger its colour, the more of the embedding comes from a word.")
     st.caption(f"Words in colour by importance, up to {highest:.1%}.")
 
 
@@ -478,7 +484,10 @@ def _show_extremes(least: int | None, result: WordVariances | None, live: bool) 
         return
     n = min(NAMED_WORDS, len(words) // 2)
     drawn = pd.concat([words.tail(n)[::-1], words.head(n)[::-1]])
-    sentence = headlines.describe_corpus(words["word"].tolist(), words["variance"].to_numpy())
+    is_sample = st.session_state[f"{CORPUS_KEY}-source"] not in USER_SOURCES
+    texts = many(result.n_read, "sample sentence" if is_sample else "text")
+    ranked = words["word"].tolist(), words["variance"].to_numpy()
+    sentence = headlines.describe_corpus(*ranked, texts)
     with slide(CORPUS_KEY, plain(sentence)):
         figure, provenance = plots.words_figure(drawn), _describe_corpus(result, least)
         show_figure(figure, "words-by-variance", words, provenance)
@@ -544,11 +553,15 @@ def _get_values(measured: Iterable[MeasuredPooling], coefficient: str) -> list[f
 
 
 def draw_layers(
-    by_layer: Mapping[str, Sequence[MeasuredPooling]], coefficient: str, *, is_whole: bool
+    by_layer: Mapping[str, Sequence[MeasuredPooling]],
+    coefficient: str,
+    *,
+    is_whole: bool,
+    noun: str = "sentence pair",
 ) -> tuple[str, go.Figure]:
     """A sentence on the layer that agrees best with the scores, and the figure of all layers."""
     sentence, best = headlines.describe_best_layer(
-        by_layer, COEFFICIENTS[coefficient], coefficient, is_whole=is_whole
+        by_layer, COEFFICIENTS[coefficient], coefficient, is_whole=is_whole, noun=noun
     )
     values = {name: _get_values(layers, coefficient) for name, layers in by_layer.items()}
     place = (best.pooling, best.layer) if best is not None else None
@@ -579,7 +592,9 @@ def _show_best_layer(coefficient: str, result: LayerPairs | None, live: bool) ->
         return
     if np.ptp(result.pairs.scores) == 0:
         st.warning("All pairs have the same human score, so the correlation is undefined.")
-    sentence, figure = draw_layers(result.by_layer, coefficient, is_whole=not live)
+    is_example = st.session_state[f"{PAIRS_KEY}-source"] == "Example"
+    noun = "sample sentence pair" if is_example else "sentence pair"
+    sentence, figure = draw_layers(result.by_layer, coefficient, is_whole=not live, noun=noun)
     table = tabulate_coefficients(("pooling", "layer"), result.by_layer)
     with slide(PAIRS_KEY, sentence):
         show_figure(figure, "correlation-by-layer", table, _describe_pairs(result))
@@ -723,12 +738,12 @@ def _show_blocks() -> None:
             if n_epochs > 1:
                 key, numbers = f"{BLOCKS_KEY}-epoch", range(1, n_epochs + 1)
                 remember_number(key, numbers, n_epochs, run.task)
-                label = "Epoch shown in the heatmap"
-                epoch = st.slider(label, 1, n_epochs, key=key, persist_state="session")
+                epoch = st.slider("Epoch shown", 1, n_epochs, key=key, persist_state="session")
             _show_loss(run.result)
     with output, dim_old_results(BLOCKS_KEY, is_old):
-        draw = partial(_show_marks, run, measure, epoch)
-        show_run_panel(BLOCKS_RUNS, run, draw)
+        show_run_panel(BLOCKS_RUNS, run, partial(_show_changes, run, measure, epoch))
+        if epoch is not None and ask_more_figures():
+            _show_kinds(run, measure, epoch)
 
 
 def _ask_run(model_id: str, text: str, layers: Sequence[Layer]) -> Run[RunRecord] | None:
@@ -788,27 +803,45 @@ def _describe_tuning(task: TuneBlocks) -> About:
     )
 
 
-def _show_marks(
+def _show_changes(
     run: Run[RunRecord], measure: str, epoch: int | None, record: RunRecord, live: bool
 ) -> None:
-    """Draw how much each kind of layer has changed in each block."""
+    """Draw how much each block has changed."""
     if not record.epochs_reached:
         return
     for warning in describe_warnings(record):
         st.warning(plain(warning))
     if live or epoch is None:
         epoch = record.epochs_reached
-    layers, per_value = run.task.layers, measure == "per value"
+    changes = list_changes(run.task.layers, record.delta_norm[: record.epochs_reached, 0])
+    by_block = join_blocks(changes[changes["epoch"] == epoch], per_value=measure == "per value")
+    text = quote(run.task.texts[0])
+    with slide(BLOCKS_KEY, headlines.describe_blocks(by_block, epoch, text)):
+        show_figure(
+            plots.blocks_figure(by_block, MEASURES[measure], f"epoch {epoch}"),
+            "change-by-block",
+            pd.DataFrame({"block": list(by_block), measure: list(by_block.values())}),
+            _describe_tuning(run.task),
+            key=f"{BLOCKS_KEY}-blocks-{run.id}",
+            height=330,
+        )
+    st.caption(
+        "The norm of a delta grows with the number of its values; the root mean square does not."
+    )
+
+
+def _show_kinds(run: Run[RunRecord], measure: str, epoch: int) -> None:
+    """Draw how much each kind of layer has changed in each block."""
+    layers, record = run.task.layers, run.result
     changes = list_changes(layers, record.delta_norm[: record.epochs_reached, 0])
-    shown = changes[changes["epoch"] == epoch]
-    headline = headlines.describe_blocks(shown, per_value=per_value, epoch=epoch)
-    column, kinds = "root_mean_square" if per_value else "norm", kinds_of_blocks(layers)
+    column = "root_mean_square" if measure == "per value" else "norm"
+    shown, kinds = changes[changes["epoch"] == epoch], kinds_of_blocks(layers)
     figure = plots.marks_figure(
         shown.pivot(index="kind", columns="block", values=column).reindex(kinds),
         measure=MEASURES[measure],
         moment=f"epoch {epoch}",
     )
-    with slide(BLOCKS_KEY, headline), allow_swiping(f"{BLOCKS_KEY}-scrolled", 480):
+    with allow_swiping(f"{BLOCKS_KEY}-scrolled", 480):
         show_figure(
             figure,
             "change-by-block-and-kind-of-layer",
@@ -817,10 +850,6 @@ def _show_marks(
             key=f"{BLOCKS_KEY}-grid-{run.id}",
             height=max(300, 130 + 30 * len(kinds)),
         )
-    st.caption(
-        "Each cell is one kind of layer in one block. The norm of a delta grows with the layer's "
-        "size; the root mean square over its values does not."
-    )
 
 
 def _show_loss(record: RunRecord) -> None:
@@ -846,6 +875,14 @@ def list_changes(layers: Sequence[Layer], norms: np.ndarray) -> pd.DataFrame:
     table = pd.DataFrame({"epoch": range(1, len(norms) + 1)}).merge(layers_table, how="cross")
     norm = norms.ravel()
     return table.assign(norm=norm, root_mean_square=norm / np.sqrt(table["values"]))
+
+
+def join_blocks(changes: pd.DataFrame, *, per_value: bool) -> dict[int, float]:
+    """The norm of each block's change, or its root mean square, from rows of `list_changes`."""
+    squares = changes["norm"].pow(2).groupby(changes["block"]).sum()
+    if per_value:
+        squares /= changes.groupby("block")["values"].sum()
+    return {int(block): float(value) for block, value in np.sqrt(squares).items()}
 
 
 TABS = {

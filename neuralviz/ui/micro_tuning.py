@@ -142,7 +142,8 @@ def show() -> None:
                 with column:
                     _show_run(*visible_runs[place], picked[place], place)
             if not visible_runs:
-                _show_recorded(picked[0])
+                st.caption("**Recorded run.**" + " Press **Tune** to see it live." * (not note))
+                _show_record(recorded_run(), RECORDED, picked[0], 0)
     with dim_old_results("tune-after", bool(note)):
         _show_finished([run for run, _ in visible_runs], picked)
     newest = RUNS.last()
@@ -469,22 +470,14 @@ def _describe_difference(
     of_record = record.model_id, record.texts, record.settings
     if (model_id, tuple(texts), settings) == of_record:
         return ""
-    return (
-        "These figures belong to other texts or settings, or to another model. Press **Tune** to "
-        "update them."
-    )
+    others = "These figures belong to other texts or settings, or to another model."
+    return others if settings is None else f"{others} Press **Tune** to update them."
 
 
 @st.cache_resource(max_entries=1, show_spinner=False)
 def recorded_run() -> RunRecord:
     """The run of the first example with default settings, from ``scripts/record_run.py``."""
     return RUN_FORMAT.unpack((sample_data() / "recorded_run.npz").read_bytes())
-
-
-def _show_recorded(text: int) -> None:
-    """Show the recorded run to visitors who have not started one."""
-    st.caption("**Recorded run.** Press **Tune** to see it live.")
-    _show_record(recorded_run(), RECORDED, text, 0)
 
 
 def _show_finished(runs: Sequence[Run[RunRecord]], picked: Sequence[int]) -> None:
@@ -629,8 +622,8 @@ def _show_shares(record: RunRecord, key: str, text: int) -> None:
     report = record.reports[text]
     if report.shares is None:
         st.caption(
-            "Word shares are not available for long texts or for the output layer's bias; "
-            "they would take too much time and memory."
+            "Word shares are not available for long texts, for the output layer's bias, or where "
+            "the words' parts of the change nearly cancel."
         )
         return
     words, shares, unknown = report.words

@@ -273,7 +273,7 @@ class _Panel:
                     st.caption(plain(text))
                     st.html(_AS_HIGH_AS_A_BUTTON, width="content")
         elif status == "stopped":
-            doing = run.progress.doing.removesuffix(" …")
+            doing = run.progress.doing.removesuffix(" …").split(". ")[0]  # not what comes next
             if doing[1:2].islower():  # a word, not an abbreviation
                 doing = doing[0].lower() + doing[1:]
             text = f"Stopped{': ' * bool(doing)}{doing}. {self.sentences.stopped}"
@@ -379,9 +379,8 @@ def show_current_run(
     """Show the run that `find_current_run` found in its panel."""
     sentences, is_old = sentences or RunSentences(), run.task != task
     if is_old:
-        st.caption(
-            f"The results below are of other data or settings. Press **{button}** to see yours."
-        )
+        advice = "" if task is None else f" Press **{button}** to see yours."
+        st.caption(f"The results below are of other data or settings.{advice}")
     if run is recorded:
         done = f"Recorded run. Press “{button}” to see it live."
         sentences = replace(sentences, done=done)

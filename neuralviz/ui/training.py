@@ -61,7 +61,15 @@ from neuralviz.ui.choices import choose_one, corpus_store, pick_corpus, save_by_
 from neuralviz.ui.figures import show_figure, show_table
 from neuralviz.ui.inputs import remember_texts
 from neuralviz.ui.limits import effective_settings
-from neuralviz.ui.page import hide_on_stage, plain, show_error, show_headline, slide, wide_columns
+from neuralviz.ui.page import (
+    hide_on_stage,
+    plain,
+    show_error,
+    show_headline,
+    show_only_on_stage,
+    slide,
+    wide_columns,
+)
 from neuralviz.ui.runs import RunSentences, SessionRuns, find_current_run, show_current_run
 from neuralviz.words import many
 
@@ -114,7 +122,9 @@ def show() -> None:
         start = "Loading the encoder and making the first pairs …"
         sentences = RunSentences(start, saved, stopped=saved)
         draw = partial(_show_training, run, is_recorded=run is recorded)
-        show_current_run(RUNS, run, task, "Train", draw, sentences, recorded=recorded)
+        # the stage shows why nothing can be trained, and no other training
+        with hide_on_stage("training-others") if task is None else st.container():
+            show_current_run(RUNS, run, task, "Train", draw, sentences, recorded=recorded)
     if task is not None:
         with hide_on_stage("training-experiments"), st.expander("Experiments of the paper"):
             names = {corpus.id: corpus.name for corpus in corpora}
@@ -164,8 +174,10 @@ def _show_lessons(
     has_layers = any(lesson.accuracy.shape[1] > 1 for lesson in measured)
     draw = partial(show_figure, height=HEIGHT, provenance=provenance)
     with slide(key, sentence):
+        with show_only_on_stage(f"{key}-pairs"):
+            st.markdown(headlines.explain_pairs(lessons))
         left_column, right_column = wide_columns(2, f"{key}-curves")
-        with left_column:
+        with left_column, hide_on_stage(f"{key}-loss") if measured else st.container():
             figure = plots.training_loss_figure(lessons)
             draw(figure, "training loss", lambda: _tabulate_curves(lessons), key=f"{key}-loss")
         if measured:
@@ -461,24 +473,55 @@ def choose_training(corpora: Sequence[Corpus]) -> tuple[TrainOnCorpus | None, bo
         model_id = _choose_encoder()
         kinds = _choose_kinds()
     row = st.container(horizontal=True, vertical_alignment="center")
-    pressed = row.button("Train", type="primary", icon=":material/fitness_center:")
+    place = row.container(width="content")
     with row.popover("Settings", icon=":material/tune:", key="training-settings"):
         options = _choose_settings()
-    wants_pairs = row.button("Ten pairs", icon=":material/compare_arrows:", key="training-pairs")
-    if not kinds:
-        st.info("Choose one or two kinds of pairs.")
-        return None, pressed
+    pairs_place, problem = row.container(width="content"), ""
+    settings: tuple[TrainingSettings, ...] = ()
+    source: PairSource | None = None
     try:
         settings = tuple(TrainingSettings(**options, pairs=kind) for kind in kinds)
-        source = _make_pairs(corpus.id, settings[0])
+        if not settings:
+            problem = "Choose one or two kinds of pairs."
+        else:
+            source = _make_pairs(corpus.id, settings[0])
     except NeuralvizError as error:
-        show_error(error)
-        return None, pressed
+        problem = str(error)
+    pressed = place.button(
+        "Train", type="primary", icon=":material/fitness_center:", disabled=source is None
+    )
+    wants_pairs = pairs_place.button(
+        "Ten pairs",
+        icon=":material/compare_arrows:",
+        key="training-pairs",
+        disabled=source is None,
+    )
+    if source is None:
+        with slide("training-problem"):
+            st.error(plain(problem))
+        if settings:
+            _offer_single_sentences(corpus.id, settings[0])
+        return None, False
     if wants_pairs:
         _show_preview(corpus, label, source)
     with row:
         _describe_steps(settings[0], source)
     return jobs.watched_training(model_id, corpus, label, settings, source), pressed
+
+
+def _offer_single_sentences(corpus_id: str, settings: TrainingSettings) -> None:
+    """A button that makes chunks of short texts, if that is enough for pairs."""
+    try:
+        _make_pairs(corpus_id, replace(settings, sentences=1, shortest=1))
+    except NeuralvizError:
+        return
+    update = {"training-sentences": 1, "training-shortest": 1}
+    st.button(
+        "Make chunks of one sentence of any length",
+        icon=":material/short_text:",
+        on_click=st.session_state.update,
+        args=(update,),
+    )
 
 
 def _describe_steps(settings: TrainingSettings, source: PairSource) -> None:
@@ -511,10 +554,15 @@ def _choose_label(corpus: Corpus) -> str:
         "Measure by",
         columns,
         key="training-label",
-        default=jobs.first_label(corpus),
+        default=_find_first_label(corpus.id),
         format_func=plain,
         help="Labels are never trained on. They show whether texts of one label come together.",
     )
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def _find_first_label(corpus_id: str) -> str:
+    return jobs.first_label(CorpusStore().corpus(corpus_id))
 
 
 def _choose_kinds() -> list[PairKind]:

@@ -86,13 +86,13 @@ def test_the_stage_shows_one_slide_and_the_arrow_keys_lead_through_the_steps(
     }"""
     page.wait_for_function(large)
     place = page.locator(".neuralviz-stage-place")
-    expect(place).to_have_text("4 / 8 · 1 / 2 ✕")
+    expect(place).to_have_text("How it works · 4 / 8 · 1 / 2")
     page.keyboard.press("ArrowRight")  # what more this step tells
     expect(heading).to_be_hidden()
-    expect(place).to_have_text("4 / 8 · 2 / 2 ✕")
+    expect(place).to_have_text("How it works · 4 / 8 · 2 / 2")
     page.keyboard.press("PageDown")  # as the presenters' remote controls do
     expect(heading).to_have_text("5. Weights before and after")
-    expect(place).to_have_text("5 / 8 · 1 / 2 ✕")
+    expect(place).to_have_text("How it works · 5 / 8 · 1 / 2")
     page.keyboard.press("ArrowLeft")
     expect(heading).to_have_text("4. Loss")
     page.keyboard.press("Escape")
@@ -113,7 +113,7 @@ def test_the_stage_shows_one_slide_and_the_arrow_keys_lead_through_the_steps(
         page.keyboard.press("ArrowRight")
         expect(chosen).to_have_text(name)
         expect(last).to_be_visible()
-        expect(place).to_have_text(re.compile(rf"^{number} / \d"))
+        expect(place).to_have_text(re.compile(rf"^Evaluation · {number} / \d"))
         settled(page)
     expect(last.locator(".main-svg").first).to_be_visible()
     page.keyboard.press("Escape")
@@ -129,11 +129,12 @@ def test_the_stage_shows_one_slide_and_the_arrow_keys_lead_through_the_steps(
     page.goto(f"{address}/frozen_features?frozen-more=All+numbers&stage")
     table = page.locator(".st-key-slide-frozen-view [data-testid=stDataFrame]")
     table.wait_for(state="attached", timeout=MINUTE)
-    page.keyboard.press("ArrowRight")
-    page.wait_for_function(
-        """() => [...document.querySelectorAll('[data-testid=stDataFrame] canvas')]
-            .some((table) => table.getBoundingClientRect().width > 0.9 * window.innerWidth)"""
-    )
+    ladder = page.locator(".st-key-slide-frozen-ladder")
+    expect(ladder.locator(".neuralviz-figure:visible")).to_have_count(1)
+    expect(ladder.get_by_text("Autoencoders first: ")).to_be_visible()  # what the terms mean
+    page.keyboard.press("ArrowRight")  # the table and what one types in are no slides
+    expect(chosen).to_have_text("Layers")
+    expect(place).to_have_text("Frozen features · 2 / 5")
 
 
 @pytest.mark.slow

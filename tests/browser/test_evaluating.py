@@ -76,12 +76,17 @@ def test_every_view_fits_and_can_be_taken_away(
     page.get_by_text("Done in").wait_for(timeout=2 * MINUTE)
     page.locator(".js-plotly-plot .main-svg").first.wait_for()
     look_at(page, "Spearman", "Spearman correlation", "Lead of")
-    look_at(page, "Pair error", "Pair error", "Lead of")
-    look_at(page, "Pair by pair", "mean: human scores and cosine similarities")
+    look_at(page, "Pair error", "The dissimilar pair is rated as more similar", "Lead of")
+    look_at(page, "Pair by pair", "Human scores and cosine similarities with mean")
     look(page, max(LOOKS))
     assert_report_stands_alone(page, browser, tmp_path)
     assert_pictures_are_whole(page)
-    look_at(page, "Similar and dissimilar", "mean: cosine similarities", "cls: cosine similarities")
+    look_at(
+        page,
+        "Similar and dissimilar",
+        "Cosine similarities with mean",
+        "Cosine similarities with cls",
+    )
     look_at(page, "Shared errors", "Shared errors: triplets", "Shared errors: pairs")
     assert "boat" not in page.url
     page.reload()  # the uploaded table and what was measured are there again

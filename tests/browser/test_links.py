@@ -98,12 +98,13 @@ def zoom(page: Page) -> None:
     settled(page)
 
 
-def sort_first_table(page: Page) -> None:
+def click_first_table(page: Page, row: int, changes: str) -> None:
+    """Click a row of a table, its head being row 0, which changes the address."""
     table = page.locator("[data-testid=stMain] [data-testid=stDataFrame]").first
     table.evaluate("node => node.scrollIntoView({block: 'center'})")
     settled(page)
-    table.click(position={"x": 60, "y": 17})  # a head
-    expect(page).to_have_url(re.compile("sort-"))
+    table.click(position={"x": 60, "y": 37 * row + 17})
+    expect(page).to_have_url(re.compile(changes))
     settled(page)
 
 
@@ -145,18 +146,22 @@ def search_and_select(page: Page) -> None:
     expect(answer).to_be_visible()
     page.get_by_role("radio", name="Where the maps disagree").click()
     expect(page.get_by_text("Texts with the fewest")).to_be_visible()
+    click_first_table(page, 1, r"text=(?!21)\d")
+    page.go_back()
+    expect(page).to_have_url(re.compile("text=21"))
     page.go_back()
     expect(page.get_by_text("12 texts containing “long”")).to_be_visible()
     expect(answer).to_be_visible()
     page.go_forward()
     expect(page.get_by_text("Texts with the fewest")).to_be_visible()
-    sort_first_table(page)
+    click_first_table(page, 0, "sort-")
 
 
 def evaluate(page: Page) -> None:
     page.get_by_role("button", name="Evaluate", exact=True).click()
     page.get_by_text("Done in").wait_for(timeout=2 * MINUTE)
     page.get_by_text("Show all columns").click()
+    expect(page).to_have_url(re.compile("all-numbers"))
 
 
 def type_blueprints(page: Page) -> None:
@@ -171,7 +176,7 @@ def choose_pair(page: Page) -> None:
     page.get_by_role("combobox", name="Text A").wait_for(timeout=2 * MINUTE)
     choose(page, "Order of texts", "Clustered")
     choose(page, "Text A", "5.")
-    sort_first_table(page)
+    click_first_table(page, 0, "sort-")
 
 
 def tune_and_ask(page: Page) -> None:

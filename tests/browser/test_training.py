@@ -56,13 +56,21 @@ def test_a_training_is_watched_stopped_resumed_and_its_encoder_saved(
     stop.wait_for()  # in place of the recorded run
     wait_for_steps(page, 2)
     stop.click()
-    stopped = page.get_by_text(re.compile("Stopped: .* “Run again” resumes."))
+    stopped = page.get_by_text(re.compile(r"Stopped: step \d+ of \d+\. “Run again” resumes."))
     stopped.wait_for()
     made = page.evaluate(f"document.querySelector(`{LOSS}`)._fullData[0].x.length")
     page.get_by_role("button", name="Run again").click()
     wait_for_steps(page, made + 1)
     stop.click()
     stopped.wait_for()
+
+    page.goto(f"{address}/training?training-corpus={corpus}&training-shortest=200&stage")
+    alone = page.locator("html[data-stage=st-key-slide-training-problem]")
+    reason = alone.get_by_text("Too few of the")
+    reason.wait_for(timeout=MINUTE)
+    page.keyboard.press("ArrowRight")  # to nothing else
+    expect(reason).to_be_visible()
+    page.keyboard.press("Escape")
 
     page.goto(f"{link}&training-epochs-model=2")
     start.click()

@@ -31,8 +31,10 @@ def test_links_bring_blueprints_and_the_last_text_back() -> None:
     page = page_at("blueprints", blueprints="(1, 2)").run()  # of an old link
     assert "In 3 masked inputs, every token is masked 2 times." in read_markdown(page)
     assert page.query_params == {"grid-blueprints": "(1, 2)"}
-    for text in ("One cat.", "Two cats."):
-        type_text(page, text)
+    type_text(page, "Der Zug nach Hamburg hatte wieder einmal Verspätung.")
+    assert "reads English" in page.warning[0].value
+    type_text(page, "Two cats.")
+    assert not page.warning
     again = page_at("blueprints", view=page.query_params["view"]).run()
     assert again.text_area[0].value == "Two cats."
 

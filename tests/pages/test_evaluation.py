@@ -198,7 +198,9 @@ def test_opens_with_what_was_recorded(opened, intervals: None) -> None:
     assert "Recorded run. Press “Evaluate” to see it live." in said(page)
     assert list(table(page).index) == ["mean", "sbert-wk", "neural, exact"]
     assert headline(page).startswith("With **sbert-wk**, the ten nearest texts predict the form")
-    assert title(proof(page)) == "10-NN accuracy"
+    assert title(proof(page)) == "The ten nearest texts predict the form correctly"
+    terms = "Form: complaint, dialogue, diary, headline and 2 others. Methods: **mean**, mean of"
+    assert any(one.value.startswith(terms) for one in page.markdown)
     assert find_labelled(page, "Errors of").value == "sbert-wk"
     page.pills(key="example").set_value("Topics").run()
     assert find_labelled(page, "Errors of").value == "mean"  # the best one here
@@ -396,7 +398,7 @@ def test_a_method_that_fails_leaves_the_others(opened, monkeypatch: pytest.Monke
     assert table(page)["failed"]["neural, exact, 1 epoch"] == "yes"
     assert table(page)["triplet error"]["mean"].endswith("%")
     cosines = [title(one) for one in of_view(page, "Similar and dissimilar")]
-    assert cosines == ["mean: cosine similarities", "cls: cosine similarities"]
+    assert cosines == ["Cosine similarities with mean", "Cosine similarities with cls"]
     assert "&lt;b&gt;nowhere&lt;/b&gt;" in report_html(results(page))
 
 
@@ -464,7 +466,8 @@ def test_what_was_finished_before_stop_is_kept_and_goes_on(
     assert run.status == "stopped"
     assert "Stopped: 72 of 80 embeddings" in said(page)
     bars = proof(page)
-    assert title(bars) == "Triplet error"
+    assert title(bars) == "The text of another group is nearer"
+    assert "–: not measured." in said(page)
     assert headline(page).endswith("Left out: **cls**.")
     assert bars["data"][0]["y"] == ["mean"]
 
@@ -508,5 +511,5 @@ def test_labels_are_probed_beside_their_neighbours(opened) -> None:
     evaluate(page)
     assert not page.exception
     assert {"probe accuracy", "probe TF-IDF baseline"} <= set(table(page).columns)
-    assert title(proof(page, "Probe")) == "Probe accuracy"
+    assert title(proof(page, "Probe")) == "A probe tells which topic a text has"
     assert headline(page).startswith("With **mean**, a probe tells which topic a text has for")

@@ -42,7 +42,7 @@ def test_a_text_says_which_words_win_and_why(bundled: object) -> None:
     assert not page.exception
     assert count_figures(page) == 4
     assert [box.key for box in page.selectbox if box.label == "Model"] == ["layers-model"]
-    assert "of this embedding comes from" in read_markdown(page)
+    assert "of this text's embedding comes from" in read_markdown(page)
     before = read_html(page)
     assert "river</span>" in before
     find_labelled(page, "First layer").select("4").run()
@@ -69,11 +69,14 @@ def test_the_keys_of_the_stage_lead_through_all_views(monkeypatch: pytest.Monkey
 def test_odd_texts_are_followed_and_user_text_is_never_html(bundled: object) -> None:
     page = open_view().run()
     markup = "<script>alert(1)</script> & <b title='\"'>bold</b>"
-    for text in ("\U0001f642", "שלום a\x00b\x1bc", "The lamp came on. " * 200, markup):
+    german = "Der Zug nach Hamburg hatte wieder einmal eine Stunde Verspätung."
+    for text in ("\U0001f642", "שלום a\x00b\x1bc", german, "The lamp came on. " * 200, markup):
         page.text_area[0].set_value(text).run()
         assert not page.exception, text[:20]
         assert not page.error, text[:20]
         assert count_figures(page) == 4, text[:20]
+        is_english = "lamp" in text or text == markup
+        assert ["reads English" in w.value for w in page.warning] == [True] * (not is_english)
         if "lamp" in text:
             assert "Only the first one is shown" in page.info[0].value
             assert "Showing the first 60 of" in read_captions(page)
@@ -130,7 +133,9 @@ def test_the_best_layer_of_the_example_by_each_coefficient(
     for title, name in layers.COEFFICIENTS.items():
         page.segmented_control(key="layers-coefficient").set_value(title).run()
         best = np.nanmax([getattr(row.correlation, name) for row in measured])
-        sentence = f"{title} correlation with people's scores is {best:.2f} on 20 pairs"
+        sentence = (
+            f"{title} correlation with people's scores is {best:.2f} on 20 sample sentence pairs"
+        )
         assert sentence in read_markdown(page)
 
 
@@ -182,7 +187,7 @@ def test_mistakes_get_a_sentence_and_the_run_stays(bundled: object) -> None:
     press(page, "Tune")
     assert "The text is empty" in page.error[0].value
     assert not page.exception
-    assert count_figures(page) == 1
+    assert count_figures(page) == 2
     assert last_run(page, "layers-marks") is run
 
 
@@ -194,7 +199,7 @@ def test_stop_keeps_the_epochs_so_far(bundled: object) -> None:
     finish_run(page, "layers-marks")
     assert run.status == "stopped"
     assert 3 <= run.result.epochs_reached < 1000
-    assert find_labelled(page, "Epoch shown in the heatmap").max == run.result.epochs_reached
+    assert find_labelled(page, "Epoch shown").max == run.result.epochs_reached
     assert not page.exception
 
 

@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from neuralviz import training
 from neuralviz.errors import ShouldStop, WorkerEndedError
-from neuralviz.jobs.training import LessonEvent, TrainOnCorpus
+from neuralviz.jobs.training import LessonEvent, TrainOnCorpus, first_label
 from neuralviz.models import load_text_model
 from neuralviz.models.shared import encoders_folder, trained_encoders
 from neuralviz.paths import home
@@ -71,7 +71,7 @@ def headline(page: AppTest) -> str:
 def test_it_opens_with_the_recorded_training_and_trains_nothing_by_itself() -> None:
     page = page_at("training").run()
     assert "Recorded run" in read_page(page)
-    assert "better without any training**: the ten nearest" in read_page(page)
+    assert "With **crops**, the ten nearest texts predict the chapter" in read_page(page)
     assert "Save the encoder" not in [one.value for one in page.subheader]
     assert "training-runs" not in page.session_state
     page.number_input(key="training-seed").set_value(7).run()
@@ -109,6 +109,22 @@ def test_two_ways_are_trained_and_one_encoder_is_saved_and_the_address_brings_th
     assert "is not saved any more" in gone.warning[0].value
     assert headline(again) == headline(page)
     assert "mine" in again.selectbox(key="encoder").options
+
+
+def test_texts_are_measured_by_the_finest_column_that_neighbours_share() -> None:
+    columns = {
+        "opened": [f"2025-01-{1 + i % 28:02}" for i in range(60)],
+        "ticket": [f"T{i}" for i in range(60)],
+        "area": [f"area {i % 2}" for i in range(60)],
+        "product": [f"product {i % 4}" for i in range(60)],
+        "source": ["mail"] * 60,
+    }
+    texts = tuple(f"Text {i}." for i in range(60))
+    found = []
+    for names in (columns, ["opened", "ticket", "source"], ["opened"], ["source"], []):
+        labels = {name: tuple(columns[name]) for name in names}
+        found.append(first_label(CorpusStore().add("mine", ReadTexts(texts, labels=labels))))
+    assert found == ["product", "ticket", "opened", "source", ""]
 
 
 def test_a_corpus_without_labels_is_trained_on_and_the_loss_says_what_is_learnt(tiny: str) -> None:
@@ -149,10 +165,21 @@ def test_a_training_that_ended_suddenly_offers_what_is_saved_of_it_alone(
     assert "Save the encoder" in [one.value for one in page.subheader]
 
 
-def test_settings_that_make_no_sense_are_answered_with_a_sentence(tiny: str) -> None:
-    page = press(opened(kept(), tiny, **SHORT | {"training_longest": "1"}), "Train")
+def test_what_cannot_be_trained_is_said_before_the_press(tiny: str) -> None:
+    def can_train() -> bool:
+        return not next(one for one in page.button if one.label == "Train").disabled
+
+    corpus = kept()
+    page = opened(corpus, tiny, **SHORT | {"training_longest": "1"})
     assert "must not be shorter than the shortest" in read_page(page)
-    page = train(opened(kept(), tiny, **SHORT, training_frozen_blocks="3"))
+    assert "Press **Train**" not in read_page(page)
+    page = opened(corpus, tiny)
+    assert "Too few of the 12 texts are long enough" in read_page(page)
+    assert not can_train()
+    page = press(page, "Make chunks of one sentence of any length")
+    assert "Too few" not in read_page(page)
+    assert can_train()
+    page = train(opened(corpus, tiny, **SHORT, training_frozen_blocks="3"))
     assert "nothing is left to train" in read_page(page)
 
 

@@ -161,12 +161,12 @@ def test_scored_pairs_have_their_figures_in_order() -> None:
         "Spearman correlation",
         "Lead of mean over …",
         "Kendall tau-c correlation",
-        "Pair error",
-        "Triplet error",
+        "The dissimilar pair is rated as more similar",
+        "The text of another group is nearer",
         "Shared errors: pairs",
         "Shared errors: triplets",
-        "mean: cosine similarities",
-        "neural, exact: cosine similarities",
+        "Cosine similarities with mean",
+        "Cosine similarities with neural",
     ]
     first = all_figures(results)[0]
     measured = results.measured(0, 0)
@@ -286,7 +286,7 @@ def test_whatever_a_user_gave_is_escaped_in_the_report() -> None:
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in rest
     assert "&lt;script&gt;alert(1)&lt;/s… varies" in rest
     assert "&gt;: tau-c" in rest
-    assert "&gt;: cosine similarities" in rest
+    assert "Cosine similarities with &lt;" in rest
     assert "<script>alert" not in rest
     assert "<b>" not in rest
 

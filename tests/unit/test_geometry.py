@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from neuralviz.errors import ModelError
-from neuralviz.headlines.layers import describe_blocks
 from neuralviz.layers.geometry import (
     TokenStates,
     cosine_maps,
@@ -25,7 +24,7 @@ from neuralviz.layers.words import follow_tokens, token_weights
 from neuralviz.models import LanguageModel, tokenize
 from neuralviz.models.language_model import Layer
 from neuralviz.plots.layers import marks_figure
-from neuralviz.ui.layers import list_changes
+from neuralviz.ui.layers import join_blocks, list_changes
 from tests.support.models import TEXTS, WINDOW
 
 SENTENCE = "A baker carries warm bread, and the gulls are awake."
@@ -112,9 +111,8 @@ def test_norms_by_block_and_kind(tiny: LanguageModel) -> None:
         first.pivot(index="kind", columns="block", values="norm"), measure="Norm", moment="epoch 1"
     )
     np.testing.assert_array_equal(figure.data[0].z, [[8, np.nan], [6, 2]])
-    assert "block 0 changed most (10)" in describe_blocks(first, per_value=False, epoch=1)
-    by_value = describe_blocks(first, per_value=True, epoch=1)  # the root of 100 / 20
-    assert "block 0 changed most (2.2)" in by_value
+    assert join_blocks(first, per_value=False) == {0: 10, 1: 2}
+    assert join_blocks(first, per_value=True)[0] == pytest.approx(np.sqrt(100 / 20))
 
 
 @pytest.mark.parametrize(

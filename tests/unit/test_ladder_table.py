@@ -139,14 +139,17 @@ def test_curves_are_dev_above_losses_and_a_log_variance_is_drawn_as_a_variance()
 
 def test_every_error_is_drawn_and_no_text_is_html() -> None:
     errors = np.random.default_rng(0).normal(size=500)
-    (bars,) = residual_figure("cosines", errors).data
+    figure = residual_figure("cosines", errors)
+    (bars,), (half, _) = figure.data, figure.layout.shapes
     assert sum(bars.y) == 500
+    assert np.mean(abs(errors) <= half.x1) == 0.5
     line, dots = qq_figure("cosines", errors).data
     assert list(dots.y) == sorted(errors)
     shares = (np.arange(1, 501) - 3 / 8) / (500 + 1 / 4)  # Blom
     np.testing.assert_allclose(dots.x, norm.ppf(shares), atol=1e-12)
     np.testing.assert_allclose(np.mean(line.y), errors.mean(), atol=1e-9)
     sentences, values = [("<b>a</b>", "b"), ("c", "d")], np.array([[4.0, 2.0], [1.0, 2.0]])
-    dots, _ = predictions_figure("cosines", *values, sentences).data
+    dots, _, worst = predictions_figure("cosines", *values, sentences).data
     assert (list(dots.x), list(dots.y)) == ([4.0, 2.0], [1.0, 2.0])
+    assert (list(worst.x), list(worst.y)) == ([4.0], [1.0])
     assert "<b>" not in dots.customdata[0]

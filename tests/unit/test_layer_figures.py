@@ -49,14 +49,13 @@ def test_of_weights_the_first_60_tokens_are_drawn_in_one_scale_of_colours() -> N
     assert (figure.layout.coloraxis.cmin, figure.layout.coloraxis.cmax) == (-0.6, 0.6)
 
 
-def test_the_words_that_are_named_have_colours_and_the_layers_that_count_no_shade() -> None:
+def test_the_words_that_are_named_have_colours_in_the_layers_that_count() -> None:
     words = [FollowedWord(f"<{i}>", 0.1, np.full(6, 0.5)) for i in range(100)]
     figure = plots.turns_figure(words, 3, 2)
     named = [line for line in figure.data if line.showlegend]
-    assert [line.name for line in named] == [f"&lt;{i}&gt;" for i in (0, 1, 2, 99)]
+    assert [line.name for line in named] == [f"&lt;{i}&gt;" for i in (0, 1, 2)]
     assert len(figure.data) == plots.MAX_WORDS
-    (shade,) = figure.layout.shapes
-    assert (shade.x0, shade.x1) == (0.7, 2.5)
+    assert all(len(line.y) == 4 and list(line.x) == [3, 4, 5, 6] for line in figure.data)
     (only,) = plots.turns_figure(words[:1], 1, 0).data
     assert only.showlegend
 
@@ -64,7 +63,11 @@ def test_the_words_that_are_named_have_colours_and_the_layers_that_count_no_shad
 def test_a_line_for_each_pooling_and_a_mark_at_the_best_layer() -> None:
     values = {"mean": [0.1, 0.3], "cls": [np.nan, 0.25]}
     mean, cls, best = layer_figure(values, "Spearman", ("mean", 1)).data
-    assert (mean.name, cls.name, list(mean.y)) == ("mean of all tokens", "[CLS]", [0.1, 0.3])
+    assert (mean.name, cls.name, list(mean.y)) == (
+        "mean of all tokens",
+        "start mark [CLS]",
+        [0.1, 0.3],
+    )
     assert mean.line.dash != cls.line.dash
     assert mean.line.color == cls.line.color == method_colour("cls")
     assert (best.x, best.text) == ((1,), ("<b>0.30</b>",))

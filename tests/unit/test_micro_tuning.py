@@ -123,6 +123,7 @@ def test_shares_of_known_parts() -> None:
     np.testing.assert_allclose(clear.token_shares(), [0.75, 0.5])
     alone = TokenShares((cancelling[0],), (cancelling[1],))
     np.testing.assert_allclose(alone.token_shares(), [400, -399])
+    assert (clear.do_cancel, alone.do_cancel) == (False, True)
 
 
 def test_following_tokens_is_refused_beyond_a_limit(tiny: LanguageModel, monkeypatch) -> None:

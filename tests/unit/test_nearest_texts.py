@@ -8,8 +8,10 @@ import pytest
 from neuralviz.embedders.specs import short_labels
 from neuralviz.evaluation.similarity import (
     Similarity,
+    disagreements,
     furthest_apart,
     least_alike,
+    level_ties,
     nearest_shares,
     random_share,
     similarity,
@@ -17,6 +19,7 @@ from neuralviz.evaluation.similarity import (
 )
 from neuralviz.headlines.similar_texts import describe_agreement
 from neuralviz.plots.compare import Layout, difference_heatmap, similarity_heatmap, text_names
+from neuralviz.plots.theme import even_ticks
 
 
 def test_texts_without_a_label_are_left_out() -> None:
@@ -25,7 +28,8 @@ def test_texts_without_a_label_are_left_out() -> None:
     vectors = np.eye(3)[places] + 0.1 * np.random.default_rng(0).random((23, 3))
     one = similarity("mean", [f"text {i}" for i in range(23)], vectors)
     assert nearest_shares(one, labels).tolist() == [True] * 20
-    assert usable_labels({"id": ["a", "b", "", ""], "topic": labels}) == ["topic"]
+    days = [*map(str, range(20)), "1", "2", "3"]  # a few texts of the same day are no group
+    assert usable_labels({"id": ["a", "b", "", ""], "day": days, "topic": labels}) == ["topic"]
     products = one.products.copy()
     products[:19] = products[:, :19] = np.nan  # the first with a label is under way
     under_way = Similarity("mean", one.texts, products, one.zeros)
@@ -79,8 +83,9 @@ def test_a_difference_is_one_of_ranks_so_that_no_range_of_similarities_wins() ->
     (cells,) = figure.data
     assert cells.text == (["", "+2", "−2"], ["+2", "", "0"], ["−2", "0", ""])
     assert (cells.zmin, cells.zmax) == (-2, 2)
-    assert figure.layout.title.text == "Ranks: neural against sbert-wk"
-    assert cells.colorbar.title.text == "orange: higher by neural"
+    assert figure.layout.title.text == "Difference of the ranks by neural and sbert-wk"
+    title = "ranks; orange: more similar by neural, purple: by sbert-wk"
+    assert (cells.colorbar.title.text, cells.colorbar.dtick) == (title, 1)
 
 
 def test_a_heatmap_has_the_texts_where_they_fit_and_is_scaled_without_its_diagonal() -> None:
@@ -89,7 +94,8 @@ def test_a_heatmap_has_the_texts_where_they_fit_and_is_scaled_without_its_diagon
     figure = similarity_heatmap(
         similarity("neural", texts, vectors), Layout(text_names(texts), np.arange(16))
     )
-    ((_, change),) = figure.layout.meta["from_width"]
+    ((_, change, height),) = figure.layout.meta["from_width"]
+    assert height > 16 * 20
     assert change["yaxis.ticktext"][15] == "16. Text 15, which is so long …"
     assert np.isnan(np.diagonal(figure.data[0].z)).all()
     assert figure.data[0].zmax < 1
@@ -99,3 +105,23 @@ def test_methods_that_agree_are_not_said_to_agree_least() -> None:
     vectors = np.random.default_rng(0).normal(size=(6, 3))
     alike = [similarity(name, "uvwxyz", vectors) for name in ("mean", "cls", "neural")]
     assert describe_agreement(alike).startswith("All methods agree: even mean's and cls's rankings")
+
+
+def test_cosines_that_differ_by_rounding_alone_are_ties_in_ranks_and_lists() -> None:
+    level = ranked("cls", *[0.5] * 6)
+    mean = ranked("mean", 0.5, 0.50000006, 0.4999999, 0.5, 0.1, 0.1000002)
+    assert mean.ranks[0, 1:].tolist() == [1, 1, 1]
+    assert mean.ranks[3, 1:3].tolist() == [5, 5]
+    assert len(set(disagreements([mean, level]).spread.round(9))) == 2
+    many = np.linspace(0, 1, 3_000_000)  # without gaps, which makes no tie of all
+    assert np.abs(level_ties(many) - many).max() < 2e-6
+
+
+@pytest.mark.parametrize(
+    ("limits", "least", "ticks"),
+    [((-2, 2), 1, (1, ".0f")), ((-48, 48), 1, (20, ".0f")), ((0.06, 0.19), 0, (0.05, ".2f"))],
+)
+def test_ticks_are_round_and_even(
+    limits: tuple[float, float], least: float, ticks: tuple[float, str]
+) -> None:
+    assert tuple(even_ticks(limits, least).values()) == (pytest.approx(ticks[0]), ticks[1])

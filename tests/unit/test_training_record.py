@@ -12,6 +12,7 @@ from neuralviz.errors import Stopped
 from neuralviz.jobs.training import LOOKS_FIRST, TrainOnCorpus
 from neuralviz.models import LanguageModel
 from neuralviz.models.shared import ModelRef
+from neuralviz.plots.training import moving_map_figure
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.training.loop import train
@@ -86,7 +87,7 @@ def test_two_encoders_are_trained_a_step_in_turn_and_go_on_where_they_were(
     said = [task.progress(task.fold(task.start(), seen[:n])) for n in (2, 3, 4, 6)]
     assert [one.is_last for one in said] == [False, False, False, True]  # once both were looked at
     doing = [one.doing for one in said]
-    assert doing == ["Step 0 of 6", "Step 1 of 6", LOOKS_FIRST, "Step 1 of 6"]
+    assert doing == ["Step 0 of 6", "Step 1 of 6", f"Step 1 of 6. {LOOKS_FIRST}", "Step 1 of 6"]
     back = task.unpack(task.pack(ended))
     assert all(map(same, back, ended))
 
@@ -139,3 +140,12 @@ def test_texts_with_new_neighbours_are_named_with_the_nearest_before_and_now() -
     assert not kept_neighbours(after(far)).any()
     assert len(new_neighbours(after(far), 5)) == 5
     assert new_neighbours(after(near), 5) == []
+
+
+def test_a_map_leads_from_where_a_text_was_to_where_it_is() -> None:
+    maps = np.arange(12.0).reshape(3, 2, 2)
+    way, ring, dot, *rest = moving_map_figure(maps, 2, [0, 5, 9], ["a", "b"], ["x", "y"], [1]).data
+    assert (list(way.x), list(way.y)) == ([2, 10], [3, 11])
+    assert (list(ring.x), list(dot.y)) == ([2], [11])
+    assert ring.name == "before training"
+    assert len(rest) == len(moving_map_figure(maps, 0, [0, 5, 9], ["a", "b"], ["x", "y"], [1]).data)

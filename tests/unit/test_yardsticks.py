@@ -28,10 +28,10 @@ def test_a_pair_that_is_right_is_not_the_worst() -> None:
     """Half of the pairs have the score 0, so all ranks of the lower half are right for them."""
     data = scored([0, 0, 0, 0, 0, 0, 3, 4, 4.5, 5])
     right = Measured(products=np.array([-0.02, 0.01, 0.02, 0.03, 0.04, 0.1, 0.2, 0.3, 0.4, 0.5]))
-    assert said(data, right) == "<mean> ranks every pair about as people do."
+    assert said(data, right) == "With <mean>, every pair has about the rank that people give it."
     assert worst_cases(data, right) == {}
     one_off = Measured(products=np.array([-0.02, 0.01, 0.02, 0.03, 0.04, 0.1, 0.3, 0.2, 0.4, 0.5]))
-    assert said(data, one_off) == "<mean> ranks every pair about as people do."
+    assert said(data, one_off) == "With <mean>, every pair has about the rank that people give it."
     (cases,) = worst_cases(data, one_off).values()
     assert cases["text 1"].tolist() == ["one 6", "one 7"]
 
@@ -40,12 +40,12 @@ def test_the_worst_pair_is_told_by_its_place() -> None:
     data = scored([0, 0, 0, 1, 2, 3, 4, 4.5, 5])
     low = Measured(products=np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.15]))
     assert said(data, low) == (
-        "<mean> and people disagree most on “one 8” and “other 8”: people's score is 5, the cosine "
+        "People and <mean> disagree most on “one 8” and “other 8”: people's score is 5, the cosine "
         "similarity 0.15, below 88% of the other pairs."
     )
     high = Measured(products=np.array([0.1, 0.9, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85]))
     assert said(data, high) == (
-        "<mean> and people disagree most on “one 1” and “other 1”: people's score is 0, the cosine "
+        "People and <mean> disagree most on “one 1” and “other 1”: people's score is 0, the cosine "
         "similarity 0.90, above 100% of the other pairs."
     )
 
@@ -55,13 +55,14 @@ def test_the_worst_triplet_and_the_worst_text_are_told() -> None:
     worst = WorstTriplets(*(np.array([at]) for at in (0, 2, 1)), np.array([0.5]), np.array([0.6]))
     measured = Measured(triplets=BrokenCount(1, 0, 4, 0.5, 0.5), worst_triplets=worst)
     assert said(data, measured) == (
-        "<mean> puts “a” no nearer to “c”, which is in its group, than to “b”, which is not."
+        "With <mean>, “a” is no nearer to “c”, which is in its group, than to “b”, which is not."
     )
     assert said(data, Measured(triplets=BrokenCount(0, 0, 4, 0.5, 0.5))) == ""
     labels = labelled_data("l.csv", ["a", "b", "c", "d"], list("xyxy"))
     missed = Measured(outvoted=(Outvoted(1, "y", "x", 0.0),))
     assert (
-        said(labels, missed) == "By <mean>, the neighbours of “b” vote for “x”; its label is “y”."
+        said(labels, missed)
+        == "With <mean>, the nearest texts predict “x” for “b”; it is labelled “y”."
     )
 
 

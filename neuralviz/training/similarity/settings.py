@@ -76,13 +76,10 @@ RUNG_NAMES: dict[Rung, str] = {
     "log-variance": "Log-variance loss",
 }
 RUNG_MEANS: dict[Rung, str] = {
-    "cosines": "A small network reads the cosines at all layers.",
-    "siamese": "Each layer has an encoder; the network reads the cosines of what they give.",
-    "autoencoder": "The same; the encoders learn to rebuild each layer's vectors first.",
-    "log-variance": (
-        "The same; the loss is the logarithm of the variance of the errors, in place of their "
-        "mean square."
-    ),
+    "cosines": "a small network reads two texts' cosines at all layers.",
+    "siamese": "each layer has an encoder; a network reads the cosines of what they give.",
+    "autoencoder": "the same; each encoder first learns to rebuild its layer's vectors.",
+    "log-variance": "the same, with errors counted by the logarithm of their variance.",
 }
 
 

@@ -42,14 +42,15 @@ function configuration(node) {
 }
 
 function roomOf(node) {
-  return node.clientWidth / (node.stageHeight ? STAGE_TIMES : 1)
+  const times = node.stageHeight ? STAGE_TIMES : 1
+  return { width: node.clientWidth / times, height: (node.stageHeight || node.spec.layout.height) / times }
 }
 
-// A figure may say in layout.meta.from_width, as [[px, {"path.of.attribute": value}], …], what is
-// different where there is room: there is less for the large letters of the stage.
-function changesFor(node, room = roomOf(node)) {
+// A figure may say in layout.meta.from_width, as [[px, {"path.of.attribute": value}, px of height], …],
+// what is different where there is room: there is less for the large letters of the stage.
+function changesFor(node, { width, height } = roomOf(node)) {
   const all = node.figure.layout.meta?.from_width ?? []
-  return all.filter(([least]) => room >= least).map(([, changes]) => changes)
+  return all.filter(([least, , lowest = 0]) => width >= least && height >= lowest).map(([, changes]) => changes)
 }
 
 // Streamlit says how the page is, whoever chose it: the system, its menu or the settings.
@@ -433,7 +434,10 @@ async function redraw(Plotly, node) {
   } finally {
     node.redrawn = false
   }
-  if (!node.observer) listen(Plotly, node)
+  if (!node.observer) {
+    listen(Plotly, node)
+    node.onStage() // which may have come or gone meanwhile
+  }
   if (node.spec.windows) { // the page knows no zoom of the address
     node.told ??= Object.keys(node.zoomed).length ? "nothing" : windowOf(node) ?? "all"
   }

@@ -63,7 +63,7 @@ function pictureData(node, isVector) {
 function pictureLayout(node, look) {
   const { title, ...layout } = structuredClone(node.figure.layout)
   layout.template = structuredClone(TEMPLATES[look.theme])
-  for (const changes of changesFor(node, look.width)) change(layout, changes)
+  for (const changes of changesFor(node, look)) change(layout, changes)
   change(layout, layout.meta?.picture ?? {}) // as layout.meta.stage
   delete layout.title
   layout.template.layout.yaxis.ticklabelstandoff = 5 // the first labels of two axes keep apart

@@ -4,14 +4,15 @@
 const SLIDE = "[class*='st-key-slide-']"
 const ASKED_FOR = "[class*='st-key-on-stage-']" // controls; those of `on_stage`
 const CONTENT = ".neuralviz-figure, [data-testid='stMarkdown'], [data-testid='stText'], " +
-  "[data-testid='stHtml'], [data-testid='stDataFrame'], [data-testid='stTable']"
+  "[data-testid='stHtml'], [data-testid='stDataFrame'], [data-testid='stTable'], [data-testid='stAlert']"
 const KEPT = "neuralviz-stage" // in the tab's storage: the stage outlives a reload
 const FORWARD = ["ArrowRight", "ArrowDown", "PageDown", " "]
 const BACKWARD = ["ArrowLeft", "ArrowUp", "PageUp"]
 const PLACE_HEIGHT = 44 // px at the foot of a slide, where its number is shown
 const LEAST_HEIGHT = 160 // px of a figure
 const SETTLED = 150 // ms after the page has changed
-const IDLE = 2000 // ms without the mouse, then what shows the place goes
+const IDLE = 2000 // ms without the mouse, then the place fades
+const ROW_HEIGHT = 37 // px of a table's rows, before it is enlarged
 
 function isTyping(target) {
   return target.closest?.("input, textarea, select, [contenteditable='true']")
@@ -39,6 +40,11 @@ function placeInWords(number, n) {
   return n > 1 ? `${at} / ${all} · ${slide}` : `${at} / ${all}`
 }
 
+// Of the page, as the menu has it.
+function pageName() {
+  return document.querySelector("[data-testid=stSidebarNavLink][aria-current=page] p")?.textContent ?? ""
+}
+
 function press(name) {
   const button = document.querySelector(`.st-key-${name} button:not([disabled])`)
   button?.click()
@@ -49,9 +55,12 @@ function hasContent(slide) {
   return [...slide.querySelectorAll(CONTENT)].some((part) => part.getClientRects().length)
 }
 
-// The menu of a page's further views, one of which is its last slide: its options, and the chosen one.
+// The menu of a page's further views, one of which is its last slide: as many options as are shown on
+// the stage, and the chosen one.
 function findViews() {
-  const options = [...document.querySelectorAll("[class*='st-key-views-'] [role='radio']")]
+  const menu = document.querySelector("[class*='st-key-views-']")
+  const [, n] = menu?.className.match(/st-key-views-\S+-(\d+)(?=\s|$)/) ?? []
+  const options = [...(menu?.querySelectorAll("[role='radio']") ?? [])].slice(0, n)
   return { options, at: options.findIndex((option) => option.getAttribute("aria-checked") === "true") }
 }
 
@@ -124,6 +133,7 @@ class Stage {
     if (document.fullscreenElement) document.exitFullscreen().catch(() => {})
     this.style.textContent = ""
     this.place.hidden = true
+    for (const table of findTables(document)) table.style.maxHeight = ""
     for (const figure of document.querySelectorAll(".neuralviz-figure")) {
       delete figure.dataset.stageHeight
     }
@@ -177,6 +187,7 @@ class Stage {
     } else if (at >= 0 && at < slides.length) {
       this.isAwaiting = false
       this.wanted = nameOf(keyOf(slides[at]))
+      if (isView(slides[at]) && views.at < 0) views.options[0]?.click() // the chosen one stays off
       this.arrange()
     } else {
       const way = by > 0 ? "next" : "back"
@@ -219,6 +230,7 @@ class Stage {
       html[data-stage] ${ASKED_FOR} { background: ${ground}; }`
     const isNew = this.style.textContent !== rule
     if (isNew) this.style.textContent = rule
+    fitTables(slide)
     const figures = [...slide.querySelectorAll(".neuralviz-figure")].filter((one) => one.offsetParent)
     const heights = this.heightsOf(slide, figures)
     const differs = figures.filter((one, i) => Number(one.dataset.stageHeight) !== heights[i])
@@ -227,7 +239,7 @@ class Stage {
     const { options, at } = findViews()
     const n = slides.length + Math.max(0, options.length - 1)
     const number = slides.indexOf(slide) + 1 + (isView(slide) ? Math.max(0, at) : 0)
-    const place = `${placeInWords(number, n)} ✕`
+    const place = [pageName(), placeInWords(number, n)].filter(Boolean).join(" · ")
     this.place.style.bottom = `${foot + 10}px`
     if (this.place.textContent !== place) this.place.textContent = place // else the observer sees it, and so on
   }
@@ -276,13 +288,32 @@ class Stage {
     if (!this.isOn) return
     this.place.hidden = false
     clearTimeout(this.idle)
-    this.idle = setTimeout(() => (this.place.hidden = true), IDLE)
+    delete this.place.dataset.idle
+    this.idle = setTimeout(() => (this.place.dataset.idle = ""), IDLE)
   }
 }
 
 const ON_STAGE = `position: fixed !important; inset: 0; z-index: 1000000; overflow: auto;
   width: 100vw !important; max-width: none !important; height: 100vh; box-sizing: border-box;
   padding: 2.5vh 3vw; flex-wrap: nowrap; visibility: visible;`
+
+function findTables(place) {
+  return [...place.querySelectorAll("[data-testid=stDataFrame]")]
+}
+
+// Tables end with a whole row, before the slide does.
+function fitTables(slide) {
+  const tables = findTables(slide)
+  for (const table of tables) table.style.maxHeight = ""
+  const excess = Math.max(0, contentHeight(slide) - window.innerHeight)
+  const boxes = tables.map((table) => table.getBoundingClientRect())
+  const nRows = new Set(boxes.map(({ top }) => Math.round(top))).size
+  const room = Math.max(...boxes.map(({ height }) => height)) - excess / nRows
+  for (const table of tables) {
+    const nShown = Math.floor(room / getComputedStyle(table).zoom / ROW_HEIGHT)
+    table.style.maxHeight = `${Math.max(2, nShown) * ROW_HEIGHT + 1}px`
+  }
+}
 
 function contentHeight(slide) {
   const { paddingTop, paddingBottom } = getComputedStyle(slide)

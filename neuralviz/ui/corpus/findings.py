@@ -382,7 +382,7 @@ def _list_pairs(corpus: OpenCorpus, pairs: SimilarPairs, threshold: float) -> No
 
 
 def _list_groups(corpus: OpenCorpus, kept: KeptTexts) -> None:
-    """The groups, the largest first; ticking one selects its texts and lists them."""
+    """The groups, the largest first; a click on one selects its texts and lists them."""
     groups = kept.groups[:LISTED]
     if not groups:
         st.caption("No group at this threshold.")
@@ -413,7 +413,7 @@ def _list_groups(corpus: OpenCorpus, kept: KeptTexts) -> None:
 
 
 def _list_group(corpus: OpenCorpus, kept: KeptTexts) -> None:
-    """The texts of the chosen group, at first the largest; ticking one keeps it."""
+    """The texts of the chosen group, at first the largest; a click on one keeps it."""
     if not kept.groups:
         return
     heads = [rows[0] for rows in kept.groups[:LISTED]]

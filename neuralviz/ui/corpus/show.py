@@ -590,7 +590,7 @@ def _show_clusters(view: MapView) -> None:
 
 
 def _list_clusters(open_map: OpenMap, key: str) -> None:
-    """A table of a map's clusters; ticking a row selects the texts."""
+    """A table of a map's clusters; a click on a row selects the texts."""
     sizes = open_map.cluster_sizes
     st.caption(plain(open_map.label))
 
@@ -684,7 +684,7 @@ def _show_table(
     *,
     is_narrow: bool = False,  # for one of two tables side by side
 ) -> None:
-    """A table of texts with their labels; ticking a row chooses its text."""
+    """A table of texts with their labels; a click on a row chooses its text."""
     listed = rows[:LISTED]
     table: dict[str, Any] = {name: values[:LISTED] for name, values in (first or {}).items()}
     width = NARROW_TEXT if is_narrow else 240
