@@ -156,12 +156,12 @@ def are_ordered(labels: Sequence[str]) -> bool:
 
 
 def usable_labels(labels: Mapping[str, Sequence[str]]) -> list[str]:
-    """Names of labels that some texts share, with 2 to 40 different values."""
+    """Names of labels that most texts share, with 2 to 40 different values."""
     nonempty = {name: [value for value in values if value] for name, values in labels.items()}
     return [
         name
         for name, values in nonempty.items()
-        if 1 < len(set(values)) <= min(MOST_LABELS, len(values) - 1)
+        if 1 < len(set(values)) <= min(MOST_LABELS, (len(values) + 1) // 2)
     ]
 
 

@@ -14,6 +14,7 @@ from neuralviz.plots.report import About, figure_html, page_html
 from neuralviz.plots.theme import (
     CIVIDIS,
     NOT_MEASURED,
+    SMALL_FONT_SIZE,
     TOP_DOWN,
     Trace,
     cell_labels,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 MAX_VALUES = 10  # texts; more leave no room for numbers in the cells
 MAX_NAMES = 16  # texts; more leave no room for the texts beside their rows
 FEW_TEXTS, LARGE_VALUES, SMALL_VALUES = 6, 14, 10  # px of the numbers, equal in all heatmaps
-MAX_TICKS, SMALL_TICKS = 9, 13  # of many texts; px of letters where all of up to 16 have one
+MAX_TICKS, SMALL_TICKS = 9, 12  # of many texts; px of letters where all of up to 16 have one
 ROOM_FOR_TEXTS = 640  # px, from which on rows have the texts and not their numbers alone
 ROW_HEIGHT, ROOM_AROUND = 21, 110  # px: of a row with its text, of what is around all rows
 NAME_LENGTH, LINE_LENGTH = 60, 32
@@ -74,7 +75,7 @@ def similarity_heatmap(similarity: Similarity, layout: Layout) -> go.Figure:
     np.fill_diagonal(products, np.nan)
     limits = _colour_range(similarity.of_pairs)
     matrix = _matrix(products, layout, limits, "cosine similarity", ".3f") | CIVIDIS
-    matrix["colorbar"] = _bar_below("cosine similarity, at most 1", limits)
+    matrix["colorbar"] = _bar_below("cosine similarity", limits)
     figure = _draw_matrix(matrix, escape(similarity.method), layout)
     lines = [shape for shape in figure.layout.shapes if shape.type == "line"]
     figure.layout.meta |= {"stage": {"shapes": [shape.to_plotly_json() for shape in lines]}}
@@ -96,7 +97,7 @@ def difference_heatmap(first: Similarity, second: Similarity, layout: Layout) ->
     limits = symmetric_range(difference)
     matrix = _matrix(difference, layout, limits, "ranks", "+.0f")
     one, other = escape(first.method), escape(second.method)
-    title = f"ranks; orange: more similar by {one}, purple: by {other}"
+    title = f"orange: {one} ranks higher, purple: {other}"
     matrix["colorbar"] = _bar_below(title, limits, least=1)
     return _draw_matrix(matrix, f"Difference of the ranks by {one} and {other}", layout)
 
@@ -135,7 +136,8 @@ def _name_rows(names: Sequence[str]) -> list[Any]:
     n_lines = 3 if len(names) <= MAX_VALUES else 1
     lines = [name.split("<br>") for name in names]
     texts = ["<br>".join(name[:n_lines]) + " …" * (len(name) > n_lines) for name in lines]
-    changes = {"yaxis.tickvals": list(range(len(names))), "yaxis.ticktext": texts}
+    changes: dict[str, Any] = {"yaxis.tickvals": list(range(len(names))), "yaxis.ticktext": texts}
+    changes["yaxis.tickfont.size"] = SMALL_FONT_SIZE
     n_all = len(names) * max(min(len(name), n_lines) for name in lines)
     return [ROOM_FOR_TEXTS, changes, ROW_HEIGHT * n_all + ROOM_AROUND]
 
@@ -153,7 +155,7 @@ def similarity_page(
 
 def _bar_below(title: str, limits: tuple[float, float], least: float = 0) -> dict[str, Any]:
     place = {"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom", "thickness": 10}
-    return {**place, "title": {"text": title, "side": "bottom"}, **even_ticks(limits, least)}
+    return {**place, "title": {"text": title, "side": "top"}, **even_ticks(limits, least)}
 
 
 def _matrix(

@@ -95,6 +95,12 @@ FRAMED_LENGTH = 90  # characters: one line or two of the stage
 MOST_BEGINNINGS = 4
 SHOWN_HEIGHT = 84  # px of a text; longer ones are scrolled
 PATIENCE = 0.5  # seconds: enough for most pairs
+METHOD_LINES = {  # on the stage and in *How to read this*, with fewer terms
+    "neural": "the change in a model's weights when it trains on the text alone.",
+    "mean": "the mean of the vectors that a model makes of the words.",
+    "sbert-wk": "as mean, but words whose vectors change most from layer to layer weigh more.",
+    "gradient": "the direction of the first, tiny step of training on the text.",
+}
 NEURAL = ("neural", "neural-1")  # methods whose embeddings words have shares of
 
 
@@ -280,7 +286,7 @@ def _show_comparison(panel: Panel, live: bool) -> None:
     offer("compare-texts", Entry(html=lambda: frame_html(texts), place="off-stage-compare-pair"))
     with slide("heatmaps", headline):
         with show_only_on_stage("methods"):
-            st.markdown(plain(_describe_methods(panel.run.task.specs)))
+            st.markdown(_describe_methods(panel.run.task.specs))
             if not usable_labels(labels):
                 _show_beginnings(
                     panel.texts,
@@ -491,8 +497,11 @@ def _show_beginnings(texts: Sequence[str], chosen: Iterable[int]) -> None:
 
 def _describe_methods(specs: Sequence[EmbedderSpec]) -> str:
     """What the methods are, where that is said in a line."""
-    lines = {spec.method: METHODS[spec.method].line for spec in specs if spec.method in METHODS}
-    return " ".join(begin(f"{name}: {line}") for name, line in lines.items())
+    lines = {
+        name: METHODS[name].line for name in (spec.method for spec in specs) if name in METHODS
+    }
+    lines |= {name: line for name, line in METHOD_LINES.items() if name in lines}
+    return " ".join(f"**{name}**: {line}" for name, line in lines.items())
 
 
 def _show_products(panel: Panel) -> None:

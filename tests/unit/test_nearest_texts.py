@@ -28,7 +28,8 @@ def test_texts_without_a_label_are_left_out() -> None:
     vectors = np.eye(3)[places] + 0.1 * np.random.default_rng(0).random((23, 3))
     one = similarity("mean", [f"text {i}" for i in range(23)], vectors)
     assert nearest_shares(one, labels).tolist() == [True] * 20
-    assert usable_labels({"id": ["a", "b", "", ""], "topic": labels}) == ["topic"]
+    days = [*map(str, range(20)), "1", "2", "3"]  # a few texts of the same day are no group
+    assert usable_labels({"id": ["a", "b", "", ""], "day": days, "topic": labels}) == ["topic"]
     products = one.products.copy()
     products[:19] = products[:, :19] = np.nan  # the first with a label is under way
     under_way = Similarity("mean", one.texts, products, one.zeros)
@@ -83,7 +84,7 @@ def test_a_difference_is_one_of_ranks_so_that_no_range_of_similarities_wins() ->
     assert cells.text == (["", "+2", "−2"], ["+2", "", "0"], ["−2", "0", ""])
     assert (cells.zmin, cells.zmax) == (-2, 2)
     assert figure.layout.title.text == "Difference of the ranks by neural and sbert-wk"
-    title = "ranks; orange: more similar by neural, purple: by sbert-wk"
+    title = "orange: neural ranks higher, purple: sbert-wk"
     assert (cells.colorbar.title.text, cells.colorbar.dtick) == (title, 1)
 
 

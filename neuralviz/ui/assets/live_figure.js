@@ -434,7 +434,10 @@ async function redraw(Plotly, node) {
   } finally {
     node.redrawn = false
   }
-  if (!node.observer) listen(Plotly, node)
+  if (!node.observer) {
+    listen(Plotly, node)
+    node.onStage() // which may have come or gone meanwhile
+  }
   if (node.spec.windows) { // the page knows no zoom of the address
     node.told ??= Object.keys(node.zoomed).length ? "nothing" : windowOf(node) ?? "all"
   }
