@@ -56,6 +56,7 @@ _MEANT = {
     "correlations": "A correlation of 1 is people's order of the pairs, 0 is chance.",
     "triplets": "A triplet is a text, one of its group, and one of another group.",
 }
+_FIGURES_NOUN = 16  # characters of one that stands in a figure
 _LONGEST_NOUN = 30  # characters of a column's name that stands in a sentence
 
 
@@ -244,10 +245,11 @@ def describe_separation(
         if all(map(len, sides)):
             means = [number(float(products.mean(dtype=np.float64)), ".2f") for products in sides]
             same, other = name_kinds(results.data[data], quote)
-            return (
-                f"With {short_name(results, name)(label)}, the mean cosine similarity is "
-                f"{means[0]} for {same}, {means[1]} for {other}."
-            )
+            of_kinds = f"{means[0]} for {same}, {means[1]} for {other}"
+            if means[0] == means[1]:
+                of_kinds = f"{means[0]} both for {same} and for {other}"
+            method = short_name(results, name)(label)
+            return f"With {method}, the mean cosine similarity is {of_kinds}."
     return ""
 
 
@@ -263,11 +265,16 @@ def title_yardstick(data: DataSet, measured: numbers.Measured, yardstick: Yardst
     """What a yardstick's figure shows; a share has the words of the verdict."""
     if not yardstick.is_share:
         return begin(yardstick.title)
-    return begin(_describe_measured(data, measured, yardstick, str).clause.rpartition(" ")[0])
+    clause = _describe_measured(data, measured, yardstick, _shorten_noun).clause
+    return begin(clause.rpartition(" ")[0])
 
 
 def name_guessing(data: DataSet) -> str:
-    return f"guessing the most frequent {_label_noun(data, str)}"
+    return f"guessing the most frequent {_label_noun(data, _shorten_noun)}"
+
+
+def _shorten_noun(noun: str) -> str:
+    return noun if len(noun) <= _FIGURES_NOUN else "label"
 
 
 def explain_terms(
@@ -295,13 +302,20 @@ def _summarise(method: str) -> str:
 
 
 def describe_pairs(data: ScoredData, measured: numbers.Measured, label: str) -> str:
-    """How well a method, whose label is marked up already, follows people's scores."""
-    if measured.correlations is None or not np.isfinite(measured.correlations.spearman):
+    """How people score what a method, whose label is marked up, holds for most similar, or least.
+
+    Empty where the method does not follow people's scores significantly.
+    """
+    bounds = measured.interval("spearman")
+    if bounds is None or bounds[0] <= 0 or len(data.scores) < 6:
         return ""
-    pairs = many(len(data.scores), "pair")
-    spearman = Measured("the Spearman correlation with people's scores is", pairs)
-    entry, bounds = Entry(label, measured.correlations.spearman), measured.interval("spearman")
-    return Headline(spearman, entry, interval=bounds).write_sentence()
+    ordered = data.scores[np.argsort(measured.products, kind="stable")]
+    n = len(ordered) // 3
+    low, high = (number(float(part.mean()), ".2f") for part in (ordered[:n], ordered[-n:]))
+    return (
+        f"With {label}, people's mean score is {high} for the third of the pairs with the highest "
+        f"cosine similarities, {low} for that with the lowest."
+    )
 
 
 def describe_confusion(confusion: Confusion, label: str, quote: Name) -> str:
@@ -369,7 +383,9 @@ def describe_shared_errors(results: Results, data: int, name: Name = str) -> str
         of_pairs = [f"{one:.0%}" for one in share[np.triu_indices(len(share), 1)]]
         is_least = len(of_pairs) > 1 and of_pairs.count(written) == 1
         beginning = f"The errors of {better} and {worse} differ most: of" if is_least else "Of"
-        return f"{beginning} the {broken} that {better} breaks, {worse} also breaks {written}."
+        return (
+            f"{beginning} the {broken} that {better} gets wrong, {worse} also gets {written} wrong."
+        )
     return ""
 
 

@@ -23,6 +23,7 @@ from neuralviz.plots.theme import (
     BLUE,
     DISSIMILAR,
     GROUND,
+    NOT_MEASURED,
     SIMILAR,
     SMALL_FONT_SIZE,
     TOP_DOWN,
@@ -118,11 +119,20 @@ def interval_figure(chart: Chart) -> go.Figure:
     for place, (name, value) in enumerate(chart.baselines.items()):
         side = "left" if value < np.mean(widen(chart.ends)) else "right"
         label = {"text": name, "xanchor": side, "yanchor": "bottom", "yshift": 18 * place}
-        figure.add_vline(x=value, line=_baseline_look(place), annotation=label)
+        figure.add_vline(x=value, line=_baseline_look(place), annotation=label, layer="below")
+    _move_labels(figure, list(chart.baselines.values()), chart)
     if chart.baselines:
         top = WITH_BASELINE + 18 * (len(chart.baselines) - 1)
         figure.update_layout(xaxis={"range": widen(chart.ends)}, margin={"t": top})
     return figure
+
+
+def _move_labels(figure: go.Figure, lines: Sequence[float], chart: Chart) -> None:
+    """Write values that a vertical line would cross beside it."""
+    near = 0.06 * float(np.ptp(widen([*chart.ends, *lines])))
+    for trace, value in zip(figure.data, chart.values, strict=False):
+        if any(abs(value - line) < near for line in lines):
+            trace.textposition = "top right"
 
 
 def _title_axis(chart: Chart) -> str:
@@ -191,14 +201,15 @@ def product_histogram(
 
 
 def overlap_figure(labels: Sequence[str], overlap: Overlap, title: str) -> go.Figure:
-    """[row, row] share of errors in common, 0–1 or NaN (Eq. 3)."""
-    share = overlap.share
+    """[row, row] share of errors in common, 0–1 or NaN (Eq. 3); the diagonal is grey."""
+    share = np.where(np.eye(len(labels), dtype=bool), np.nan, overlap.share)
     names = shorten_apart(labels, LABEL_LENGTH)
-    look = {"colorbar": {"title": {"text": "I"}}, "customdata": overlap.shared, **_CELL_FONT}
+    look = {"colorbar": {"title": {"text": "share"}}, "customdata": overlap.shared, **_CELL_FONT}
     hover = "%{y}<br>%{x}<br>I = %{z:.3f}, %{customdata:,} shared"
     matrix = cells(share, names, names, hover, (0, 1), **look, **cell_labels(share))
     x, y = {"tickangle": -35, **_NAMES}, {**_NAMES, **TOP_DOWN}
-    return draw([matrix], title, x, y, height=220 + 64 * len(labels))
+    height = 220 + 64 * len(labels)
+    return draw([matrix], title, x, y, height=height, plot_bgcolor=NOT_MEASURED)
 
 
 def confusion_figure(confusion: Confusion, title: str) -> go.Figure:
@@ -451,6 +462,7 @@ def lead_of_best(results: Results, data: int, yardstick: Yardstick) -> go.Figure
         trace.text = [text.partition(" ")[0]]
     figure.add_vline(x=0, line={"color": GROUND, "width": 2}, layer="below")
     figure.update_xaxes(range=widen([0.0, *chart.ends]))
+    _move_labels(figure, [0.0], chart)
     if yardstick.measure in ("neighbours", "probe"):  # aligned with the figure beside it
         figure.update_layout(margin={"t": WITH_BASELINE + 18 * (yardstick.measure == "probe")})
     return figure

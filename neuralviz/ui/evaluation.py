@@ -143,7 +143,7 @@ _TABLE_COLUMNS = (
 
 RUNS = SessionRuns(KEY)
 LONGEST_NAME = 100  # characters
-LONGEST_VALUE = 30  # characters of a label on the stage
+LONGEST_VALUE = 33  # characters of a label on the stage
 DETAILS = ("without ties", "same", "diff", "Pearson", "tau-b", "alignment", "uniformity")
 ALSO_DETAILS = ("broken",)  # for pairs, whose table is wide
 MAX_DRAWN_METHODS = 6  # with more, the user picks one
@@ -835,10 +835,13 @@ class _Shown:
         results, compared = self.results, self.results.compared[0]
         write_headline(headlines.describe_shared_errors(results, 0, name=_name_method))
         labels = [results.rows[row].label for row in compared.rows]
-        for name, figure in plots.common_figures(results, 0):
+        for place, (name, figure) in enumerate(plots.common_figures(results, 0)):
             frame = pd.DataFrame(compared.overlaps[name].share, columns=labels)
             frame.insert(0, "method", labels)
-            with allow_swiping(f"evaluation-overlap-{name}-wide", 140 + 65 * len(labels)):
+            with (
+                hide_on_stage(f"evaluation-overlap-{name}") if place else nullcontext(),
+                allow_swiping(f"evaluation-overlap-{name}-wide", 140 + 65 * len(labels)),
+            ):
                 self.draw(figure, f"{name}-shared-errors", frame)
 
     def _draw_confusions(self, write_headline: Write) -> None:

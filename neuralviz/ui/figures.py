@@ -40,6 +40,7 @@ from neuralviz.words import number
 VISIBLE_CASES = 3  # the others are in the expander
 QUOTE_LENGTH = 90  # characters of a text in a sentence
 CELL_LENGTH = 300  # characters of a text in the table
+LABEL_LENGTH = 30  # characters of a label in the table
 FOOTER_LENGTH = 400
 _ASSETS = Path(__file__).with_name("assets")
 _PLOTLY = Path(plotly.__file__).with_name("package_data")
@@ -299,7 +300,8 @@ def list_worst(frame: pd.DataFrame, key: str, title: str = "", files: Files | No
             digits = ".3g" if name == "human score" else ".3f"
             written[name] = [number(value, digits) for value in frame[name]]
         else:
-            written[name] = [shorten(text, CELL_LENGTH) for text in frame[name]]
+            length = LABEL_LENGTH if str(name).endswith("label") else CELL_LENGTH
+            written[name] = [shorten(text, length) for text in frame[name]]
     with st.container(key=f"{key}-listed"):
         st.table(written[:VISIBLE_CASES].map(plain), hide_index=True)
     offer(f"{key}-listed", Entry(title, files or {}, lambda: frame_html(written, title)))

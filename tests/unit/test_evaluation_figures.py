@@ -103,6 +103,20 @@ def test_a_dot_stands_at_its_value_and_its_line_ends_at_the_bounds() -> None:
     assert figure.layout.yaxis.categoryarray == ("neural, exact", "mean")  # the first on top
 
 
+def test_values_stand_beside_the_line_of_guessing_and_long_names_are_left_out() -> None:
+    texts, columns = tuple(f"text {i}" for i in range(24)), {"label": "x" * 90}
+    data = LabelledData("l.csv", texts, np.arange(24), ("a", "b", "c") * 8, columns=columns)
+    figure, *_ = proof_figures(filled(method_rows(["mean", "neural"], {}), data), 0)
+    assert figure.layout.annotations[0].text == "guessing the most frequent label"
+    assert figure.layout.title.text.endswith("the label correctly")
+    assert [dot.name for dot in figure.data] == ["mean", "neural"]
+    chart = plots.Chart(
+        ["a", "b"], [0.34, 0.9], [None] * 2, "", "share ↑", baselines={"guess": 1 / 3}
+    )
+    near, far = plots.interval_figure(chart).data
+    assert (near.textposition, far.textposition) == ("top right", "top center")
+
+
 @pytest.mark.parametrize(
     ("same", "diff"),
     [
@@ -122,8 +136,9 @@ def test_both_histograms_have_the_same_bins_and_all_of_their_values(same, diff) 
 def test_errors_in_common_are_written_in_the_cells_but_for_methods_without_any() -> None:
     overlap = Overlap(np.array([[4, 1, 0], [1, 2, 0], [0, 0, 0]]), 9)
     (cells,) = plots.overlap_figure(["a", "b", "c"], overlap, "").data
-    assert list(cells.text) == [["1.00", "0.50", ""], ["0.50", "1.00", ""], ["", "", ""]]
+    assert list(cells.text) == [["", "0.50", ""], ["0.50", "", ""], ["", "", ""]]
     assert (cells.zmin, cells.zmax, cells.customdata[0][1]) == (0, 1, 1)
+    assert np.isnan(cells.z[0][0])
 
 
 @pytest.mark.parametrize(

@@ -181,6 +181,7 @@ def evaluations() -> Iterator[tuple[str, str]]:
     measured = scored.measured(0, 0)
     assert measured is not None
     yield "pair by pair", evaluation.describe_pairs(scored.data[0], measured, "**mean**")
+    yield "pairs at chance", evaluation.describe_pairs(pairs(), spearman(0.05, 0.1), "**mean**")
 
 
 # --- texts, a corpus ---------------------------------------------------------------------------
