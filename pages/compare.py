@@ -17,6 +17,7 @@ show_page_header(
         "**rank** among all pairs says more than its cosine similarity. The **table** lists the "
         "pairs whose ranks differ most, as a share of all ranks; select a row to see its texts. "
         + " ".join(f"**{name}**: {line}" for name, line in METHOD_LINES.items())
+        + " In the examples, a text's **form** is its kind, such as a headline or a question."
     ),
     "Neural Embeddings for Text, sections 2 and 3, Appendices G and H; SBERT-WK, section IV",
 )

@@ -14,6 +14,7 @@ from neuralviz.plots.report import About, figure_html, page_html
 from neuralviz.plots.theme import (
     CIVIDIS,
     NOT_MEASURED,
+    SMALL_FONT_SIZE,
     TOP_DOWN,
     Trace,
     cell_labels,
@@ -96,7 +97,7 @@ def difference_heatmap(first: Similarity, second: Similarity, layout: Layout) ->
     limits = symmetric_range(difference)
     matrix = _matrix(difference, layout, limits, "ranks", "+.0f")
     one, other = escape(first.method), escape(second.method)
-    title = f"ranks; orange: more similar by {one}, purple: by {other}"
+    title = f"orange: {one} ranks higher, purple: {other}"
     matrix["colorbar"] = _bar_below(title, limits, least=1)
     return _draw_matrix(matrix, f"Difference of the ranks by {one} and {other}", layout)
 
@@ -135,7 +136,8 @@ def _name_rows(names: Sequence[str]) -> list[Any]:
     n_lines = 3 if len(names) <= MAX_VALUES else 1
     lines = [name.split("<br>") for name in names]
     texts = ["<br>".join(name[:n_lines]) + " …" * (len(name) > n_lines) for name in lines]
-    changes = {"yaxis.tickvals": list(range(len(names))), "yaxis.ticktext": texts}
+    changes: dict[str, Any] = {"yaxis.tickvals": list(range(len(names))), "yaxis.ticktext": texts}
+    changes["yaxis.tickfont.size"] = SMALL_FONT_SIZE
     n_all = len(names) * max(min(len(name), n_lines) for name in lines)
     return [ROOM_FOR_TEXTS, changes, ROW_HEIGHT * n_all + ROOM_AROUND]
 
