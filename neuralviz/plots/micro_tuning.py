@@ -29,7 +29,6 @@ from neuralviz.plots.theme import (
     shorten,
     symmetric_range,
     token_bars,
-    widen,
 )
 from neuralviz.words import many, number, percent
 
@@ -438,10 +437,11 @@ def cosines_figure(texts: Sequence[str], cosines: np.ndarray) -> go.Figure:
         for i, text in enumerate(texts, 2)
     ]
     written = [number(cosine, ".2f") for cosine in cosines]
+    lowest = min(0.0, *cosines.tolist())  # with room for its value
     return _draw(
         [token_bars(cosines, names, AFTER, "%{customdata}: %{text}", written)],
         "Cosine similarity to text 1",
-        {"range": [min(0, *widen(cosines, 0.2)), 1.08], "title": "cosine similarity"},
+        {"range": [lowest - 0.12 * (lowest < 0), 1.08], "title": "cosine similarity"},
         {
             "tickvals": list(range(len(names))),
             "ticktext": names,

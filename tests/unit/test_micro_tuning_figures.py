@@ -16,6 +16,7 @@ from neuralviz.plots.micro_tuning import (
     ON_STAGE,
     PALE,
     blank_figure,
+    cosines_figure,
     delta_norm_figure,
     describe_run,
     loss_figure,
@@ -141,3 +142,9 @@ def test_downloads_say_which_run_they_are_of_and_how_far_it_came() -> None:
     begun = RunRecord(record.model_id, replace(record.settings, epochs=1), record.texts)
     assert describe_run(begun).files[1:] == ("1 epoch",)
     assert describe_run(begun).settings["so far"] == "0 of 3 texts finished, in epoch 1 of 1."
+
+
+def test_a_negative_cosine_has_room_for_its_value() -> None:
+    figure = cosines_figure(["a", "b"], np.array([0.03, -0.02]))
+    assert figure.layout.xaxis.range[0] == pytest.approx(-0.14)
+    assert cosines_figure(["a"], np.array([0.5])).layout.xaxis.range[0] == 0
