@@ -209,12 +209,13 @@ def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
 EXPLAIN_SPEARMAN = "Spearman is 1 for people's order of the pairs, about 0 for a random one."
 EXPLAIN_LAYERS = (
     f"The cosine of two texts' vectors at each layer, before anything is learnt. {EXPLAIN_SPEARMAN}"
-    " [CLS] and [SEP] are the marks that a model puts before and after a text."
 )
 
 
-def explain_rung(rung: Rung) -> str:
-    """What a rung is, in markdown, with the rungs that it builds on."""
+def explain_rung(rung: Rung, *, briefly: bool = False) -> str:
+    """What a rung is, in markdown, with the rungs that it builds on unless ``briefly``."""
+    if briefly:
+        return f"**{RUNG_NAMES[rung]}**: a network that learns scores from frozen layers."
     built_on = RUNGS[min(1, RUNGS.index(rung)) : RUNGS.index(rung) + 1]
     return " ".join(f"**{RUNG_NAMES[each]}**: {RUNG_MEANS[each]}" for each in built_on)
 

@@ -21,6 +21,7 @@ from neuralviz.plots.theme import (
     PAIR_COLOURS,
     TOP_DOWN,
     Trace,
+    bar_title,
     bars,
     cells,
     dots,
@@ -155,7 +156,8 @@ def accuracy_map_figure(lesson: Lesson, drawn_lessons: Sequence[Lesson]) -> go.F
     n_layers = lesson.accuracy.shape[1]
     moments = [f"{shot.step:,}" if shot.step else "before" for shot in lesson.snapshots]
     is_narrow = len(moments) <= FEW_COLUMNS
-    look: Trace = {"colorbar": {"tickformat": ".0%"}, "showscale": not is_narrow}
+    look: Trace = bar_title("texts predicted right") | {"showscale": not is_narrow}
+    look["colorbar"]["tickformat"] = ".0%"
     look["texttemplate"] = "%{z:.0%}" if is_narrow else None
     look["limits"] = min(map(np.min, accuracies)), max(map(np.max, accuracies))
     hover = "step %{x}, layer %{y}: %{z:.1%}"

@@ -208,11 +208,11 @@ class PairSource:
         if not len(self.skipped):
             return ""
         sentence = (
-            f"Too short for a pair: {many(len(self.skipped), 'text')} of {len(self.texts):,}. A "
-            f"pair needs {self._needed()}."
+            f"Too short for a pair: {many(len(self.skipped), 'text')} of {len(self.texts):,}."
         )
-        is_advised = len(self.skipped) > _MOST_SKIPPED * len(self.texts)
-        return f"{sentence} {_ADVICE}" if is_advised else sentence
+        if len(self.skipped) <= _MOST_SKIPPED * len(self.texts):
+            return sentence
+        return f"{sentence} A pair needs {self._needed()}. {_ADVICE}"
 
     def _needed(self) -> str:
         s = self.settings

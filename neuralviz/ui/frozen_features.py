@@ -279,8 +279,11 @@ def _show_numbers(ladder: Ladder, _write: Write) -> None:
         f"{len(test.scores):,} test pairs."
     )
     st.caption(plain(" ".join([sizes, *test.notes])))
-    table = numbers.dropna(axis="columns", how="all").round(3)
-    show_table(table, "frozen-table", title="All numbers")
+    table = numbers.dropna(axis="columns", how="all")
+    table = table.rename(columns={"low": "95% from", "high": "to"})
+    three = st.column_config.NumberColumn(format="%.3f")
+    config = dict.fromkeys(map(str, table.select_dtypes("float")), three)
+    show_table(table, "frozen-table", title="All numbers", column_config=config)
     if "published Spearman" in table:
         papers = ladders.PUBLISHED_OF
         st.caption(f"*Published*: {papers} on these test pairs, those of STS-B.")
@@ -318,7 +321,7 @@ def _show_rung(
     seed = result.trained.settings.seed
     draw = _drawing(run.task.model.id, rung=RUNG_NAMES[rung], seed=str(seed))
     with show_only_on_stage(f"{KEY}-rung"):
-        st.markdown(headlines.explain_rung(rung))
+        st.markdown(headlines.explain_rung(rung, briefly=show is not _show_layer_shares))
     show(ladder, result, draw, write_headline)
     with hide_on_stage("frozen-save"):
         _offer_to_save(run, rung)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 from streamlit.testing.v1 import AppTest
 
@@ -64,6 +66,10 @@ def test_pairs_of_ones_own_are_trained_on_scored_saved_and_brought_back(bundled)
     assert list(run.result.results) == [("cosines", 42), ("siamese", 42)]
     page.segmented_control(key="frozen-more").set_value("All numbers").run()
     assert "24 train pairs, 8 dev pairs, 8 test pairs." in read_page(page)
+    assert list(page.dataframe[0].value)[3:5] == ["95% from", "to"]
+    formats = {config.get("type_config", {}).get("format") for config in
+               json.loads(page.dataframe[0].proto.columns).values()}  # fmt: skip
+    assert "%.3f" in formats
     page.segmented_control(key="frozen-more").set_value("Two texts").run()
     page = finish_run(page, "frozen-two")
     page.text_input(key="frozen-two-2").set_value("A <b>brown</b> dog is jumping.").run()

@@ -101,7 +101,7 @@ def test_a_table_is_measured_beside_the_whole_model_as_it_is(corpus: str) -> Non
     words = " ".join(train(*given).output.split())
     assert "Training the embedding table alone: 12 texts" in words
     assert "Step 1 of 6: loss" in words  # where there is no terminal for a bar
-    found = re.search(r"The whole model, untrained, reaches (\d+)%", words)
+    found = re.search(r"the whole model, untrained, reaches (\d+)%", words)
     assert found is not None
     start, *_, end = events_of(train(*given, "--json", name="other"))
     assert 100 * start["whole_model_untrained"] == pytest.approx(float(found[1]), abs=0.5)
