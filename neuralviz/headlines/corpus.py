@@ -87,6 +87,9 @@ def describe_clusters(method: str, names: Sequence[str], sizes: Sequence[int], n
     form = f"By **{method}**, {sum(sizes):,} of {texts} form {many(len(names), 'cluster')}"
     if not any(names):
         return f"{form}, but no words tell {'them' if len(names) > 1 else 'it'} apart."
+    if len(names) > NAMED and len(set(sizes)) == 1:
+        some = joined([f"*{name}*" for name in names if name][:NAMED])
+        return f"{form} of {many(sizes[0], 'text')} each, such as {some}."
     largest = [quote_cluster(name, n) for name, n in zip(names, sizes, strict=True)][:NAMED]
     beginning = "" if len(names) <= NAMED else "the largest are "
     return f"{form}: {beginning}{joined(largest)}."
@@ -174,7 +177,8 @@ def describe_landing(
     texts = [f"“{text}” by **{method}**" for text, method in zip(nearest, methods, strict=True)]
     if len(set(nearest)) == 1:
         texts = [f"“{nearest[0]}”"]
-    return f"The text nearest to “{sentence}” is {joined(texts)}." if texts else ""
+    stop = "" if texts and texts[-1].endswith((".”", "!”", "?”")) else "."
+    return f"The text nearest to “{sentence}” is {joined(texts)}{stop}" if texts else ""
 
 
 def _is_no_chance(n: int, near: Sequence[str], label: str, sizes: Mapping[str, int]) -> bool:

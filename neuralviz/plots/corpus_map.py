@@ -47,12 +47,11 @@ MOST_NAMED = 200  # clusters, from which names.js chooses those in view
 MOST_NAMED_IN_SPACE = 30  # whose names may lie on points
 FADED = 0.12  # opacity of unselected points
 LEFT_OUT = 0.25  # opacity of filtered-out points
+LEGEND_ROOM = 540  # letters' heights in px, on the stage
 _ENTRY_WIDTH = 118  # px of a name in the legend
 TITLE_CHARACTERS = 60
 _WIDE = 720  # px from which the legend is beside the points
 HOVERED_CHARACTERS = 60  # per line
-_FRAMES = {1: (860, 400), 2: (480, 300)}  # px, by how many maps are side by side
-_MOST_STRETCHED = 2.0  # scale of one axis in that of the other, where directions mean nothing
 _LINE = {"showarrow": True, "arrowhead": 0, "arrowwidth": 1.2}  # from a name to its place
 _NAME_FONT = {"size": SMALL_FONT_SIZE, "shadow": "auto"}
 _TEXT_LUMINANCE = 0.2  # at most: 4.2 to 1 on white
@@ -97,7 +96,6 @@ def map_figure(
     density: Density | None = None,  # of all points, where only some are given
     home: Window | None = None,  # seen at first; all if None
     window: Window | None = None,  # seen now; ``home`` if None
-    n_maps: int = 1,  # side by side
 ) -> go.Figure:
     """A map of a corpus: points with their row numbers as ``customdata``."""
     points = np.asarray(coordinates, dtype=np.float32)
@@ -118,8 +116,7 @@ def map_figure(
     figure = draw(traces, escape(shorten(title, TITLE_CHARACTERS)), uirevision=uirevision)
     seen = _bound(whole, window or home) if flat and n else None
     _add_marks(figure, standout, points[rows == standout.highlighted], seen, colour)
-    stretch = _stretch(_bound(whole, home).size, n_maps) if seen and not axes else 1.0
-    _lay_out(figure, colour, axes, home, stretch=stretch, is_flat=flat and n > 0)
+    _lay_out(figure, colour, axes, home, is_flat=flat and n > 0)
     if density is not None:
         figure.update_layout(xaxis_ticks="", yaxis_ticks="")  # a heatmap would add some
     return figure
@@ -230,7 +227,6 @@ def _lay_out(
     axes: Sequence[str] | None,
     home: Window | None,
     *,
-    stretch: float,  # scale of the vertical axis in that of the other
     is_flat: bool,
 ) -> None:
     plain: dict[str, Any] = {"showticklabels": False, "showline": True, **BARE}
@@ -240,11 +236,10 @@ def _lay_out(
         ends = {} if home is None else {"x": [home.left, home.right], "y": [home.bottom, home.top]}
         figure.update_layout(
             xaxis={**x, "mirror": True, "range": ends.get("x")},
-            yaxis={
-                **{**y, "mirror": True, "range": ends.get("y")},
-                **{"scaleanchor": "x", "scaleratio": round(stretch, 3)},
-            },
+            yaxis={**y, "mirror": True, "range": ends.get("y")},
         )
+        if named:  # its distances mean something; others fill the frame
+            figure.update_layout(yaxis_scaleanchor="x")
     else:
         room = {"showbackground": False, "showspikes": False, "visible": bool(named)}
         scene = {
@@ -256,6 +251,7 @@ def _lay_out(
         figure.update_layout(scene={**scene, "aspectmode": "data", "camera": camera})
     if colour is not None and colour.are_clusters and figure.layout.annotations:
         figure.update_layout(showlegend=False)  # the names on the map say which is which
+    n_entries = max(1, len({trace.name for trace in figure.data if trace.name}))
     longest = max((len(trace.name or "") for trace in figure.data), default=0)
     entry_width = min(_ENTRY_WIDTH, 9 * longest)
     # on narrow screens, the legend is below the points; live_figure.js places the title
@@ -281,6 +277,7 @@ def _lay_out(
             "stage": {  # presentation mode, with larger text
                 "margin.t": 74,
                 "legend.entrywidth": round(STAGE_SCALE * entry_width),
+                "legend.font.size": min(SMALL_FONT_SIZE * STAGE_SCALE, LEGEND_ROOM / n_entries),
             },
         },
     )
@@ -346,13 +343,6 @@ def _bound(points: np.ndarray, window: Window | None) -> _Seen:
         low = np.array([window.left, window.bottom])
         high = np.array([window.right, window.top])
     return _Seen(low, np.maximum(high - low, 1e-9))
-
-
-def _stretch(size: np.ndarray, n_maps: int) -> float:
-    """The scale of the vertical axis in that of the other with which ``size`` fills a frame."""
-    wide, high = _FRAMES[n_maps]
-    fill = high / size[1] / (wide / size[0])
-    return float(np.clip(fill, 1 / _MOST_STRETCHED, _MOST_STRETCHED))
 
 
 def _name_labels(
@@ -766,7 +756,7 @@ def draw_searchable(maps: Sequence[PageMap], texts: Sequence[str]) -> str:
     data = {  # plotly escapes text that could end the script
         "texts": [text[:max_characters] for text in texts],
         "faded": FADED,
-        "maps": [_map(page_map, len(maps)) for page_map in maps],
+        "maps": [_map(page_map) for page_map in maps],
     }
     cut = any(len(text) > max_characters for text in texts)
     note = f" Search covers the first {max_characters:,} characters of each text." if cut else ""
@@ -796,7 +786,7 @@ def _section(place: int, page_map: PageMap) -> str:
     )
 
 
-def _map(page_map: PageMap, n_maps: int) -> dict[str, Any]:
+def _map(page_map: PageMap) -> dict[str, Any]:
     n, dimensions = page_map.coordinates.shape
     size, opacity = marker_look(n)
     first, standout = next(iter(page_map.colours.values())), Standout(names=page_map.names)
@@ -808,7 +798,6 @@ def _map(page_map: PageMap, n_maps: int) -> dict[str, Any]:
         standout=standout,
         axes=page_map.axes,
         home=page_map.home,
-        n_maps=n_maps,
     )
     layout = style(figure, dark=False).layout
     look = layout.to_plotly_json() | {"height": _HEIGHT, "autosize": True}

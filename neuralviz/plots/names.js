@@ -3,7 +3,8 @@
 // In front of picture.js, live_figure.js and map_page.js.
 
 const MOST_NAMES = 30 // on a map
-const NAME_GAPS = [7, 12, 18, 26, 36, 48, 62, 78, 96] // px from a place to its name
+const NAME_GAPS = [7, 12, 18, 26, 36, 48, 62, 80, 110, 150, 200, 260] // px from a place to its name
+const FURTHEST = 62 // px from a cluster; the searched sentence may be further away
 const SENTENCE = "sentence" // the name of the searched one, which is always there
 const NAME_TURNS = 24 // directions from a cluster
 const NAME_ROOM = 2 // px around a name
@@ -108,7 +109,10 @@ function arrangeNames(figure) {
   const [width, height] = [xaxis._length, yaxis._length]
   const isOnPoint = findPoints(figure)
   const taken = [] // boxes of names
-  const lines = []
+  const lines = [] // to their places
+  const drawn = figure._fullData.filter(({ mode }) => mode === "lines").flatMap(({ x, y }) =>
+    Array.from(x, (_, i) => [i, i + 1].map((end) => [xaxis.d2p(x[end]), yaxis.d2p(y[end])])))
+    .filter((ends) => ends.flat().every(Number.isFinite))
   const changes = {}
   let n = 0
   for (const [i, label] of annotations.entries()) {
@@ -123,13 +127,14 @@ function arrangeNames(figure) {
       const isInside = box.left > 0 && box.top > 0 && box.right < width && box.bottom < height
       return isInside && !taken.some((other) => overlap(box, other) ||
           crosses(start, [across, down], other)) &&
+        !drawn.some((line) => crosses(...line, box)) &&
         !lines.some((line) => crosses(...line, box) || meet(line, [start, [across, down]])) &&
         !isOnPoint(box)
     }
     let [place, least] = [undefined, name === SENTENCE ? Infinity : MOST_COST]
     if (isSeen && n < MOST_NAMES) {
       for (const [gap, one] of listPlaces(start, half, [width / 2, height / 2], font.size / 15)) {
-        if (gap >= least || !isFree(one)) continue
+        if (gap >= least || (gap > FURTHEST && least <= MOST_COST) || !isFree(one)) continue
         const cost = gap + costOfLine(start, one, isOnPoint)
         if (cost < least) [place, least] = [one, cost]
       }

@@ -267,13 +267,13 @@ def _show_turns(result: FollowedText | None, live: bool) -> None:
             f"{len(states.tokens):,} tokens, special tokens included.",
             icon=":material/content_cut:",
         )
-    if states.text.looks_foreign:
-        st.warning(plain(warn_of_unread("this text", latest.task.model.id)))
     words, provenance = followed_words(states, weights.importance), _describe_text(latest)
     shares = word_importance(states, weights.importance)
     punctuation = float(shares.sum()) - sum(word.importance for word in words)
     headline = plain(headlines.describe_text(words, weights, punctuation))
     with dim_old_results(TEXT_KEY, latest.result is not result), slide(TEXT_KEY, headline):
+        if states.text.looks_foreign:
+            st.warning(plain(warn_of_unread("this text", latest.task.model.id)))
         _show_importance(states, weights, provenance)
         if words:
             turns = np.array([word.turns for word in words])
@@ -317,7 +317,7 @@ def _show_importance(states: TokenStates, weights: TokenWeights, provenance: Abo
     )
     show_html(
         '<div dir="auto" style="font-size: 1.35em; line-height: 1.9; white-space: pre-wrap; '
-        f'overflow-wrap: anywhere; max-height: 24rem; overflow-y: auto">{"".join(parts)}</div>',
+        f'overflow-wrap: anywhere; max-height: 7.6em; overflow-y: auto">{"".join(parts)}</div>',
         f"{TEXT_KEY}-importance",
         title="Importance of tokens",
         files=table_files(table, "token-importance", provenance),

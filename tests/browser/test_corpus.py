@@ -210,7 +210,7 @@ def test_a_text_is_read_and_a_sentence_is_placed(page: Page, address: str) -> No
     page.get_by_role("radio", name="By meaning").click()
     settled(page)
     search(page, "Tonight the moons of Jupiter can be seen. <b>5 %")
-    page.get_by_text("Nearest by mean").first.wait_for(timeout=3 * MINUTE)
+    page.get_by_text("By mean", exact=True).first.wait_for(timeout=3 * MINUTE)
     stars = "f => f._fullData.filter(t => t.marker?.symbol === 'star').map(t => [t.x[0], t.y[0]])"
     page.wait_for_function(f'({stars})(document.querySelector("{MEAN}")).length === 1')
     ((x, y),) = page.locator(MEAN).evaluate(stars)
@@ -220,6 +220,15 @@ def test_a_text_is_read_and_a_sentence_is_placed(page: Page, address: str) -> No
     )
     closest = sorted(near, key=lambda one: (one[0] - x) ** 2 + (one[1] - y) ** 2)[:5]
     assert sum("astronomy" in one[2] for one in closest) >= 3
+    page.wait_for_timeout(300)
+    assert page.evaluate(CROWDED_NAMES) == []  # the sentence's among them
+    page.keyboard.press("Escape")  # leaves the field
+    page.locator("h1").click()
+    page.keyboard.press("s")
+    page.keyboard.press("ArrowRight")
+    answer = page.locator(".st-key-slide-nearest")
+    expect(answer.locator("[data-testid=stDataFrame]")).to_be_visible()
+    expect(answer).to_have_css("position", "fixed")  # it is the slide
 
 
 @pytest.mark.slow

@@ -377,7 +377,8 @@ def test_duplicates_and_a_group_of_one_method_are_linked_judged_and_brought_back
     texts[:12] = [f"Please do *not* reply to this: {text}" for text in texts[:12]]
     texts[40], texts[50] = f"{texts[30]} too", f"{texts[30]} as well"
     stars = {"stars": tuple(str(kind + 1) for kind in kinds)}
-    corpus = kept.add("mine", ReadTexts(tuple(texts), labels=stars))
+    labels = {"mood": tuple(draw.choice(["glad", "sad"], 60)), **stars}
+    corpus = kept.add("mine", ReadTexts(tuple(texts), labels=labels))
     by_kind = np.eye(5)[kinds] + 0.2 * draw.normal(size=(60, 5))
     by_kind[[40, 50]] = by_kind[30] + 0.001 * draw.normal(size=(2, 5))
     by_phrase = np.hstack([by_kind, np.zeros((60, 1))])
@@ -391,6 +392,7 @@ def test_duplicates_and_a_group_of_one_method_are_linked_judged_and_brought_back
     for kind in kinds:
         finish_run(page, kind)
     assert page.segmented_control(key="corpus-list").value == "Near-duplicates"
+    assert page.selectbox(key="colour-a").value == "label:stars"  # moods are at random
     page.segmented_control(key="corpus-list").set_value("Clusters").run()
     assert "Neighbouring texts have similar values of **stars**" in read_page(page)
     held = "By file: phrase.npy, 12 longer texts are closer than by file: kind.npy"
@@ -399,6 +401,7 @@ def test_duplicates_and_a_group_of_one_method_are_linked_judged_and_brought_back
     page.button(key="corpus-held-1").click().run()
     chosen = page.session_state["corpus-selected"]
     assert chosen.rows().tolist() == list(range(12))
+    assert "similar values of **stars**" not in read_page(page)  # the group is the headline
     link = page.button(key="corpus-duplicates")
     assert link.label.endswith("kind.npy, **3 of 60 texts** have a near-duplicate")
     link.click().run()
@@ -407,6 +410,7 @@ def test_duplicates_and_a_group_of_one_method_are_linked_judged_and_brought_back
     assert pairs["reaches it"].tolist()[:3] == ["yes", "yes", "no"]
     assert pairs["difference"][0] in ("– → too", "– → as well", "too → as well")
     assert groups["texts"].tolist() == [3]
+    assert groups["removed: least similar"][0] in (texts[30], texts[40])
     assert group["text"][0] == texts[50]  # the longest
     link = open_page(
         **maps, **{"corpus-list": "Near-duplicates", "kept-" + corpus.id[:4]: "31,x,99"}

@@ -212,6 +212,7 @@ def corpora() -> Iterator[tuple[str, str]]:
     names = ["train delay", "", "rain", "bread", "choir"]
     yield "many clusters", corpus.describe_clusters("mean", names, sizes, 80)
     yield "clusters without words", corpus.describe_clusters("mean", ["", ""], sizes[:2], 80)
+    yield "equal clusters", corpus.describe_clusters("mean", names, [10] * 5, 80)
     yield "no clusters", corpus.describe_clusters("mean", [], [], 80)
     near = [["a"] * 4 + ["b"], ["a", "b", "c", "d", "e"], [""] * 5]
     methods, texts = ["mean", "cls", "sep"], ["A cat.", "A wolf.", "A fox."]

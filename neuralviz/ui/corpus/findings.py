@@ -307,6 +307,7 @@ def _show_groups(
             _list_pairs(corpus, pairs, threshold)
         with groups:
             _list_groups(corpus, kept)
+    _list_group(corpus, kept)
     settings = {"method": label, "threshold": f"{threshold:.3f}", "kept": f"the {rule}"}
     provenance = About(f"Near-duplicates in {corpus.corpus.name}", settings)
     take = partial(offer_table, place="slide-duplicates", provenance=provenance)
@@ -401,7 +402,7 @@ def _list_groups(corpus: OpenCorpus, kept: KeptTexts) -> None:
 
     columns = {
         "texts": st.column_config.NumberColumn(width=60),
-        "cosine": st.column_config.NumberColumn(format="%.3f", width=70),
+        "cosine": st.column_config.NumberColumn(format="%.3f", width=85),
     }
     digest = Selection.from_rows(kept.removed, corpus.n_texts).digest[:8]
     show_choosable_table(
@@ -409,15 +410,17 @@ def _list_groups(corpus: OpenCorpus, kept: KeptTexts) -> None:
     )
     if len(kept.groups) > LISTED:
         st.caption(f"The largest {LISTED:,} of {len(kept.groups):,} groups. Downloads hold all.")
+
+
+def _list_group(corpus: OpenCorpus, kept: KeptTexts) -> None:
+    """The texts of the chosen group, at first the largest; a click on one keeps it."""
+    if not kept.groups:
+        return
+    heads = [rows[0] for rows in kept.groups[:LISTED]]
     chosen = remember_number(_GROUP, range(-1, corpus.n_texts), -1, corpus.corpus.id)
     # none at another threshold, or where nobody has chosen
-    listed = np.flatnonzero(heads == kept.kept[chosen]) if chosen >= 0 else np.zeros(0)
-    with hide_on_stage("group"):
-        _list_group(corpus, kept, groups[listed[0] if len(listed) else 0])
-
-
-def _list_group(corpus: OpenCorpus, kept: KeptTexts, rows: np.ndarray) -> None:
-    """The texts of a group; a click on one keeps it."""
+    listed = np.flatnonzero(np.array(heads) == kept.kept[chosen]) if chosen >= 0 else np.zeros(0)
+    rows = kept.groups[listed[0] if len(listed) else 0]
     st.caption("Texts of this group. Select the one to keep.")
     table = {
         "kept": np.where(rows == rows[0], "yes", "no"),

@@ -187,7 +187,6 @@ def _draw(view: MapView, open_map: OpenMap, colour: PointColour, rows: np.ndarra
         density=None if part is None else part.density,
         home=open_map.home,
         window=_find_window(open_map),
-        n_maps=len(view.maps),
     )
     return _Drawing(figure, view.filter_rows(rows), part)
 
@@ -332,6 +331,7 @@ ACCURACY_HEIGHT = 340  # px
 LISTED = 1000  # rows of a table at most: more make browsers slow
 MOST_TAKEN = MOST_WHOLE  # selected texts that are downloaded
 LISTED_LABELS = 4  # columns of labels in a table
+NARROW_TEXT, NARROW_WIDTH = 45, 330  # characters and px of a text in one of two tables
 SHOWN_NEIGHBOURS = 8
 MOST_QUOTED = 80  # characters of a sentence
 NOTHING = 0.0005  # shown as 0.000
@@ -527,7 +527,8 @@ def _show_near(view: MapView, open_map: OpenMap, near: Neighbours, kind: str) ->
     values = np.where(np.abs(values) < NOTHING, 0, values)  # no -0.000
     config = {name: st.column_config.NumberColumn(format="%.3f", width=80)}
     key, by = f"corpus-near-{kind}-{open_map.kept.id}", f"near-{kind}-{open_map.kept.id[:4]}"
-    _show_table(view.corpus, rows, key, by, {name: values}, config)
+    is_narrow = len(view.maps) > 1
+    _show_table(view.corpus, rows, key, by, {name: values}, config, is_narrow=is_narrow)
 
 
 def _show_nearest(view: MapView) -> None:
@@ -680,14 +681,18 @@ def _show_table(
     by: str,  # name of its order in the address
     first: dict[str, Any] | None = None,
     config: dict[str, Any] | None = None,
+    *,
+    is_narrow: bool = False,  # for one of two tables side by side
 ) -> None:
     """A table of texts with their labels; a click on a row chooses its text."""
     listed = rows[:LISTED]
     table: dict[str, Any] = {name: values[:LISTED] for name, values in (first or {}).items()}
-    table["text"] = [shorten(text, 240) for text in corpus.texts_at(listed)]
-    for name in corpus.label_names[:LISTED_LABELS]:
+    width = NARROW_TEXT if is_narrow else 240
+    table["text"] = [shorten(text, width) for text in corpus.texts_at(listed)]
+    for name in corpus.label_names[: 1 if is_narrow else LISTED_LABELS]:
         table[name if name not in table else f"{name} (label)"] = corpus.labels_at(name, listed)
-    columns = {"text": st.column_config.TextColumn(width="large"), **(config or {})}
+    wide = st.column_config.TextColumn(width=NARROW_WIDTH if is_narrow else "large")
+    columns = {"text": wide, **(config or {})}
 
     def choose(place: int) -> None:
         choose_row(int(listed[place]), show=False)
