@@ -206,7 +206,7 @@ def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
     return sentence
 
 
-EXPLAIN_SPEARMAN = "Spearman is 1 for people's order of the pairs, about 0 for a random one."
+EXPLAIN_SPEARMAN = "Spearman: 1 is people's order of the pairs, 0 a random one."
 EXPLAIN_LAYERS = (
     f"The cosine of two texts' vectors at each layer, before anything is learnt. {EXPLAIN_SPEARMAN}"
 )
@@ -227,7 +227,7 @@ def explain_ladder(ladder: Ladder, rungs: Sequence[Rung]) -> str:
     if ladder.test is not None:
         n_train, n_dev = ladder.test.n_train, ladder.test.n_dev
         sizes = f"Learnt from {n_train:,} pairs, chosen on {n_dev:,} (dev), measured on others. "
-    return f"Rungs learn people's scores:\n{means}\n{sizes}{EXPLAIN_SPEARMAN}"
+    return f"Rungs learn scores:\n{means}\n{sizes}{EXPLAIN_SPEARMAN}"
 
 
 def warn_of_rung(ladder: Ladder, rung: Rung) -> list[str]:

@@ -149,7 +149,7 @@ def describe_moves(lesson: Lesson, changed: Sequence[NewNeighbours]) -> str:
     written = number(new, ".0f" if new >= 1 else ".1f")
     return (
         f"After {lesson.settings.pairs}, **{written} of a text's {n}** nearest texts are new, on "
-        f"average; the lines show where {many(len(changed), 'text')} with many new ones came from."
+        f"average; lines follow {many(len(changed), 'text')} with many new ones."
     )
 
 

@@ -286,7 +286,8 @@ def _show_comparison(panel: Panel, live: bool) -> None:
     offer("compare-texts", Entry(html=lambda: frame_html(texts), place="off-stage-compare-pair"))
     with slide("heatmaps", headline):
         with show_only_on_stage("methods"):
-            st.markdown(_describe_methods(panel.run.task.specs))
+            if len(panel.comparison) < 4:  # rows of figures need the room
+                st.markdown(_describe_methods(panel.run.task.specs))
             if not usable_labels(labels):
                 _show_beginnings(
                     panel.texts,

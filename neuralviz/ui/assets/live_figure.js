@@ -7,6 +7,7 @@ const ZOOMS_AFTER = 100 // ms without another zoom
 const TITLE_EDGE = 8 // px around a title
 const LINE_HEIGHT = 1.3 // of its letters
 const TOOLS = { width: 290, height: 38 } // px of a map's tools
+const BAR_FROM = 320 // px of height on the stage, with room for a colour bar below
 const WIDE = 520 // px, with room for a title beside the tools
 const KEPT = 60_000 // ms that a picture can be saved
 const BEGINS_WITHIN = 1000 // ms in which the page begins with what it was sent
@@ -115,7 +116,8 @@ function dataFor(node) {
       if (typeof trace[part]?.[name] !== "number") continue
       larger[part] = { ...trace[part], [name]: trace[part][name] * STAGE_TIMES }
     }
-    return { ...trace, ...larger }
+    const hasNoRoom = colorbar?.orientation === "h" && node.stageHeight < BAR_FROM
+    return { ...trace, ...larger, ...(hasNoRoom ? { showscale: false } : {}) }
   })
 }
 
