@@ -45,7 +45,7 @@ def names_of(figure) -> list[str]:
 def test_a_few_texts_are_lines_under_the_chosen_one() -> None:
     record = record_of(np.arange(12.0).reshape(3, 4), ["One <b>.", "Two.", "Three."])
     figure = loss_figure(record, 1)
-    assert names_of(figure) == ["the other texts", "2. Two."]
+    assert names_of(figure) == ["the other texts", "text 2"]
     np.testing.assert_array_equal(figure.data[-1].y, [4, 5, 6, 7, np.nan])
     assert figure.data[-1].line.color == AFTER
     assert not loss_figure(record_of(np.ones((1, 4)), ["One."]), 0).layout.showlegend
@@ -55,7 +55,7 @@ def test_many_texts_are_a_band_with_three_entries_in_the_legend() -> None:
     curves = np.random.default_rng(0).random((200, 11))
     curves[150:] = np.nan  # not started
     figure = loss_figure(record_of(curves, ["A text."] * 200), 140)
-    assert names_of(figure) == ["lowest to highest", "median of 150 texts", "141. A text."]
+    assert names_of(figure) == ["lowest to highest", "median of 150 texts", "text 141"]
     high, low, median, chosen = (line.y[:-1] for line in figure.data)
     np.testing.assert_allclose(high, np.nanmax(curves, axis=0))
     np.testing.assert_allclose(low, np.nanmin(curves, axis=0))
@@ -65,7 +65,7 @@ def test_many_texts_are_a_band_with_three_entries_in_the_legend() -> None:
 
 def test_a_curve_without_a_point_or_line_is_not_in_the_legend() -> None:
     curves = np.array([[3.0, np.nan], [2.0, np.nan], [np.nan, np.nan]])
-    assert names_of(loss_figure(record_of(curves, ["One.", "Two.", "Three."]), 0)) == ["1. One."]
+    assert names_of(loss_figure(record_of(curves, ["One.", "Two.", "Three."]), 0)) == ["text 1"]
     record = record_of(curves[2:], ["Three."])
     assert not loss_figure(record, 0).data
     record.parts = [Part(0, 0.25, 4.5), Part(0, 0.5, 3.5)]
