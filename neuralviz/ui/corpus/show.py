@@ -382,18 +382,19 @@ def find_labels(
             yield name
 
 
-def find_first_colour(maps: Sequence[OpenMap]) -> str:
-    """The first label that nearest texts predict, else the clusters; see `list_colours`."""
-    corpus, samples = maps[0].corpus, find_samples(maps)
+def find_first_colour(open_map: OpenMap) -> str:
+    """The first label that nearest texts predict, else the clusters; see `list_colours`.
+
+    The level of the tests, 5%, is divided by their number.
+    """
+    corpus, samples = open_map.corpus, find_samples([open_map])
     names = corpus.label_names[:MOST_LABELS]
-    if names and (corpus.is_large or samples is None or not maps[0].clusters.n):
+    if names and (corpus.is_large or not open_map.clusters.n):
         return f"label:{names[0]}"
     for name in find_labels(names, corpus, samples[0]) if samples else ():
-        scores = score_labels(maps, [name])
-        if any(
-            wilson_interval(right.sum(), len(right))[0] > scores.baselines[name]
-            for right in scores.hits[name]
-        ):
+        scores = score_labels([open_map], [name])
+        (right,) = scores.hits[name]
+        if wilson_interval(right.sum(), len(right), len(names))[0] > scores.baselines[name]:
             return f"label:{name}"
     return plots.CLUSTERS
 
