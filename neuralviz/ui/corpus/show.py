@@ -655,13 +655,13 @@ def _show_disagreement(view: MapView) -> None:
     methods = name_methods(view.maps)
     if is_same:
         methods = [plain(open_map.title) for open_map in view.maps]
-    sample = many(len(shared.rows), "text") + describe_origin(view.corpus)
-    sentence = headlines.describe_disagreement(
-        methods, float(shared.shares.mean()), shared.k, sample
-    )
-    order = np.argsort(shared.shares, kind="stable")
+    order, origin = np.argsort(shared.shares, kind="stable"), describe_origin(view.corpus)
     if view.within is not None:
-        order = order[view.within[shared.rows[order]]]
+        order, origin = order[view.within[shared.rows[order]]], " that the filter shows"
+    if not len(order):
+        return
+    share, texts = float(shared.shares[order].mean()), many(len(order), "text") + origin
+    sentence = headlines.describe_disagreement(methods, share, shared.k, texts)
     with slide("different", sentence):
         _show_table(
             view.corpus,
