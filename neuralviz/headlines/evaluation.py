@@ -37,6 +37,7 @@ from neuralviz.headlines import (
     write_range,
     write_values,
 )
+from neuralviz.maps.shares import compute_chance
 from neuralviz.words import many, number, percent
 
 if TYPE_CHECKING:
@@ -319,16 +320,21 @@ def describe_pairs(data: ScoredData, measured: numbers.Measured, label: str) -> 
 
 
 def describe_confusion(confusion: Confusion, label: str, quote: Name) -> str:
-    """Which label is taken for another one most often; empty where none is."""
+    """Which label is taken for another one significantly more often than the rest; or empty."""
     missed = confusion.counts * ~np.eye(len(confusion.labels), dtype=bool)
-    share = missed / np.maximum(confusion.counts.sum(axis=1, keepdims=True), 1)
-    own, predicted = divmod(int(share.argmax()), len(confusion.labels))
-    if not missed.any():
+    n_own, n_taken = confusion.counts.sum(axis=1), missed.sum(axis=0)
+    n_others = n_own.sum() - n_own
+    excess = missed - np.outer(n_own, n_taken / np.maximum(n_others, 1))
+    own, taken = divmod(int(excess.argmax()), len(n_own))
+    n, of_own, of_others = int(missed[own, taken]), int(n_own[own]), int(n_others[taken])
+    chance = compute_chance(n, of_own, int(n_taken[taken]), of_others)
+    if chance * excess.size > SIGNIFICANT:
         return ""
+    rest = percent((n_taken[taken] - n) / (of_others - of_own))
     return (
-        f"With {label}, the most frequent confusion is of {quote(confusion.labels[own])} with "
-        f"{quote(confusion.labels[predicted])}: {percent(share[own, predicted])} of "
-        f"{many(int(confusion.counts[own].sum()), 'text')}."
+        f"With {label}, {percent(n / of_own)} of {many(of_own, 'text')} of "
+        f"{quote(confusion.labels[own])} are taken for {quote(confusion.labels[taken])}, "
+        f"significantly more than of other labels ({rest})."
     )
 
 
