@@ -423,7 +423,13 @@ def trainings() -> Iterator[tuple[str, str]]:
     yield "first step", lessons(replace(crops, snapshots=(), curves=crops.curves[:1]))
     yield "diverged", lessons(replace(crops, diverged=True))
     yield "layers", training.describe_trained_layers(known)
-    yield "moves", training.describe_moves(crops, new_neighbours(crops, 5))
+    before = replace(crops.snapshots[0], nearest=crops.snapshots[0].nearest % 7)
+    after = replace(before, nearest=before.nearest.copy())
+    unmoved = replace(crops, snapshots=(before, after))
+    yield "no moves", training.describe_moves(unmoved, 0)
+    after.nearest[:3, 9] = 8
+    yield "few moves", training.describe_moves(unmoved, 0)
+    yield "moves", training.describe_moves(crops, len(new_neighbours(crops, 5)))
 
     def cell(row: str, seed: int, share: float) -> TrainingCell:
         return TrainingCell(row, seed, 6, 1.0, False, (share - 0.1, share), (share,), {})
