@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import NormalDist
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.embedders.specs import METHODS, short_labels
+from neuralviz.embedders.specs import short_labels
 from neuralviz.evaluation.correlation import REVERSE
 from neuralviz.evaluation.data import DataSet, LabelledData, ScoredData
 from neuralviz.evaluation.probing_tasks import TASKS, ProbingTask
@@ -31,6 +30,7 @@ from neuralviz.headlines import (
     Measured,
     Name,
     begin,
+    explain_methods,
     join_names,
     most_and_least,
     predict_labels,
@@ -53,7 +53,7 @@ _BROKEN = {
     "triplets": ("the text of another group is nearer in", "triplet"),
 }
 FAR = 0.25  # of all ranks: a pair that is no further from its own is not far off
-_MEANT = {
+_YARDSTICKS = {
     "correlations": "A correlation of 1 is people's order of the pairs, 0 is chance.",
     "triplets": "A triplet is a text, one of its group, and one of another group.",
 }
@@ -286,20 +286,11 @@ def explain_terms(
     if isinstance(shown, LabelledData) and not isinstance(shown, ProbingTask):
         values = join_names([quote(value) for value in sorted(set(shown.labels))])
         terms.append(f"{begin(_label_noun(shown, quote))}: {values}.")
-    if yardstick.measure in _MEANT:
-        terms.append(_MEANT[yardstick.measure])
+    if yardstick.measure in _YARDSTICKS:
+        terms.append(_YARDSTICKS[yardstick.measure])
     methods = dict.fromkeys(part.method for row in results.rows for part in row.spec.singles)
-    known = [method for method in methods if method in METHODS]
-    if 0 < len(known) <= MOST_NAMED:
-        summaries = "; ".join(f"{name(method)}, {_summarise(method)}" for method in known)
-        terms.append(f"Methods: {summaries}.")
-    return " ".join(terms)
-
-
-def _summarise(method: str) -> str:
-    """The first clause of a method's description."""
-    line = re.split("[;.]", METHODS[method].line)[0]
-    return line[0].lower() + line[1:]
+    terms += [explain_methods(methods, name)] * (len(methods) <= MOST_NAMED)
+    return " ".join(filter(None, terms))
 
 
 def describe_pairs(data: ScoredData, measured: numbers.Measured, label: str) -> str:
