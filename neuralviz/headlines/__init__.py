@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
 
+from neuralviz.embedders.specs import METHODS
 from neuralviz.maps.shares import paired_share_interval, wilson_interval
 from neuralviz.words import counted, joined, number
 
@@ -19,6 +21,12 @@ SIGNIFICANT = 0.05  # level of a test
 MOST_NAMED = 5  # methods; further ones are only counted
 UNSURE = "no interval tells whether the difference is significant"
 NO_INTERVAL = "no interval tells how sure that is"
+METHOD_LINES = {  # with fewer terms than `METHODS` has, and true of all options
+    "neural": "the change in a model's weights when it trains on the text alone",
+    "mean": "the mean of the vectors that a model makes of the words",
+    "sbert-wk": "a mean in which words whose vectors change most from layer to layer weigh more",
+    "gradient": "the direction of the first, tiny step of training on the text",
+}
 
 
 class Entry(NamedTuple):
@@ -235,6 +243,14 @@ def write_times(counts: np.ndarray) -> str:
     """How often things happen: ``once``, ``7 times``, ``6 to 7 times``."""
     often = write_range(counts, ",.0f")
     return "once" if often == "1" else f"{often} times"
+
+
+def explain_methods(methods: Iterable[str], name: Name = "**{}**".format) -> str:
+    """What methods are, in a few words each; nothing of unknown ones."""
+    known = dict.fromkeys(method for method in methods if method in METHODS)
+    lines = {method: re.split("[;.,]", METHODS[method].line)[0] for method in known}
+    lines = {method: line[0].lower() + line[1:] for method, line in lines.items()}
+    return " ".join(f"{name(one)}: {METHOD_LINES.get(one, lines[one])}." for one in known)
 
 
 def begin(sentence: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import NormalDist
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.embedders.specs import METHODS, short_labels
+from neuralviz.embedders.specs import short_labels
 from neuralviz.evaluation.correlation import REVERSE
 from neuralviz.evaluation.data import DataSet, LabelledData, ScoredData
 from neuralviz.evaluation.probing_tasks import TASKS, ProbingTask
@@ -31,12 +30,14 @@ from neuralviz.headlines import (
     Measured,
     Name,
     begin,
+    explain_methods,
     join_names,
     most_and_least,
     predict_labels,
     write_range,
     write_values,
 )
+from neuralviz.maps.shares import compute_chance
 from neuralviz.words import many, number, percent
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ _BROKEN = {
     "triplets": ("the text of another group is nearer in", "triplet"),
 }
 FAR = 0.25  # of all ranks: a pair that is no further from its own is not far off
-_MEANT = {
+_YARDSTICKS = {
     "correlations": "A correlation of 1 is people's order of the pairs, 0 is chance.",
     "triplets": "A triplet is a text, one of its group, and one of another group.",
 }
@@ -285,20 +286,11 @@ def explain_terms(
     if isinstance(shown, LabelledData) and not isinstance(shown, ProbingTask):
         values = join_names([quote(value) for value in sorted(set(shown.labels))])
         terms.append(f"{begin(_label_noun(shown, quote))}: {values}.")
-    if yardstick.measure in _MEANT:
-        terms.append(_MEANT[yardstick.measure])
+    if yardstick.measure in _YARDSTICKS:
+        terms.append(_YARDSTICKS[yardstick.measure])
     methods = dict.fromkeys(part.method for row in results.rows for part in row.spec.singles)
-    known = [method for method in methods if method in METHODS]
-    if 0 < len(known) <= MOST_NAMED:
-        summaries = "; ".join(f"{name(method)}, {_summarise(method)}" for method in known)
-        terms.append(f"Methods: {summaries}.")
-    return " ".join(terms)
-
-
-def _summarise(method: str) -> str:
-    """The first clause of a method's description."""
-    line = re.split("[;.]", METHODS[method].line)[0]
-    return line[0].lower() + line[1:]
+    terms += [explain_methods(methods, name)] * (len(methods) <= MOST_NAMED)
+    return " ".join(filter(None, terms))
 
 
 def describe_pairs(data: ScoredData, measured: numbers.Measured, label: str) -> str:
@@ -319,16 +311,21 @@ def describe_pairs(data: ScoredData, measured: numbers.Measured, label: str) -> 
 
 
 def describe_confusion(confusion: Confusion, label: str, quote: Name) -> str:
-    """Which label is taken for another one most often; empty where none is."""
+    """Which label is taken for another one significantly more often than the rest; or empty."""
     missed = confusion.counts * ~np.eye(len(confusion.labels), dtype=bool)
-    share = missed / np.maximum(confusion.counts.sum(axis=1, keepdims=True), 1)
-    own, predicted = divmod(int(share.argmax()), len(confusion.labels))
-    if not missed.any():
+    n_own, n_taken = confusion.counts.sum(axis=1), missed.sum(axis=0)
+    n_others = n_own.sum() - n_own
+    excess = missed - np.outer(n_own, n_taken / np.maximum(n_others, 1))
+    own, taken = divmod(int(excess.argmax()), len(n_own))
+    n, of_own, of_others = int(missed[own, taken]), int(n_own[own]), int(n_others[taken])
+    chance = compute_chance(n, of_own, int(n_taken[taken]), of_others)
+    if chance * excess.size > SIGNIFICANT:
         return ""
+    rest = percent((n_taken[taken] - n) / (of_others - of_own))
     return (
-        f"With {label}, the most frequent confusion is of {quote(confusion.labels[own])} with "
-        f"{quote(confusion.labels[predicted])}: {percent(share[own, predicted])} of "
-        f"{many(int(confusion.counts[own].sum()), 'text')}."
+        f"With {label}, {percent(n / of_own)} of {many(of_own, 'text')} of "
+        f"{quote(confusion.labels[own])} are taken for {quote(confusion.labels[taken])}, "
+        f"significantly more than of other labels ({rest})."
     )
 
 

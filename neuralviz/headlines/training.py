@@ -22,7 +22,7 @@ from neuralviz.headlines import (
 )
 from neuralviz.maps.neighbours import K
 from neuralviz.maps.shares import paired_share_interval, wilson_interval
-from neuralviz.training.record import Lesson, NewNeighbours, kept_neighbours
+from neuralviz.training.record import Lesson, kept_neighbours
 from neuralviz.training.settings import PAIR_LINES
 from neuralviz.words import joined, many, number
 
@@ -141,15 +141,17 @@ def _has_changed(lesson: Lesson, layer: int) -> bool:
     return lower[1] < upper[0]
 
 
-def describe_moves(lesson: Lesson, changed: Sequence[NewNeighbours]) -> str:
-    if not changed:
-        return "Every text has the same nearest text as before."
+def describe_moves(lesson: Lesson, n_lines: int) -> str:
+    """How many nearest texts are new, and which texts so many lines follow."""
     n = lesson.snapshots[0].nearest.shape[1]
     new = n - float(kept_neighbours(lesson).mean())
-    written = number(new, ".0f" if new >= 1 else ".1f")
+    if not new:
+        return "Every text has the same nearest texts as before."
+    written = number(new, ".2g") if new >= 0.1 else "fewer than 0.1"
+    lines = f"; lines follow the {many(n_lines, 'text')} that changed most" if n_lines else ""
     return (
-        f"After {lesson.settings.pairs}, **{written} of a text's {n}** nearest texts are new, on "
-        f"average; lines follow {many(len(changed), 'text')} with many new ones."
+        f"After {lesson.settings.pairs}, **{written} of a text's {n}** nearest texts "
+        f"are new, on average{lines}."
     )
 
 

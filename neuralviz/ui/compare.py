@@ -12,7 +12,7 @@ import pandas as pd
 import streamlit as st
 
 from neuralviz.embedders import EmbedderSpec
-from neuralviz.embedders.specs import METHODS, full_method_labels, short_labels
+from neuralviz.embedders.specs import full_method_labels, short_labels
 from neuralviz.errors import NeuralvizError
 from neuralviz.evaluation.similarity import (
     Similarity,
@@ -27,6 +27,7 @@ from neuralviz.evaluation.similarity import (
     rank_differences,
     usable_labels,
 )
+from neuralviz.headlines import explain_methods
 from neuralviz.headlines.micro_tuning import describe_shares
 from neuralviz.headlines.similar_texts import describe_agreement, describe_similar_texts
 from neuralviz.jobs import Run
@@ -94,12 +95,6 @@ FRAMED_LENGTH = 90  # characters: one line or two of the stage
 MOST_BEGINNINGS = 4
 SHOWN_HEIGHT = 84  # px of a text; longer ones are scrolled
 PATIENCE = 0.5  # seconds: enough for most pairs
-METHOD_LINES = {  # on the stage and in *How to read this*, with fewer terms
-    "neural": "the change in a model's weights when it trains on the text alone.",
-    "mean": "the mean of the vectors that a model makes of the words.",
-    "sbert-wk": "as mean, but words whose vectors change most from layer to layer weigh more.",
-    "gradient": "the direction of the first, tiny step of training on the text.",
-}
 NEURAL = ("neural", "neural-1")  # methods whose embeddings words have shares of
 
 
@@ -297,7 +292,8 @@ def _show_comparison(panel: Panel, live: bool) -> None:
     with slide("heatmaps", headline):
         with show_only_on_stage("methods"):
             if len(panel.comparison) < 4:  # rows of figures need the room
-                st.markdown(_describe_methods(panel.run.task.specs))
+                methods = [part.method for spec in panel.run.task.specs for part in spec.singles]
+                st.markdown(explain_methods(methods))
             if not usable_labels(labels):
                 _show_beginnings(
                     panel.texts,
@@ -505,15 +501,6 @@ def _show_beginnings(texts: Sequence[str], chosen: Iterable[int]) -> None:
         for i in list(dict.fromkeys(chosen))[:MOST_BEGINNINGS]
     ]
     st.markdown("  \n".join(beginnings))
-
-
-def _describe_methods(specs: Sequence[EmbedderSpec]) -> str:
-    """What the methods are, where that is said in a line."""
-    lines = {
-        name: METHODS[name].line for name in (spec.method for spec in specs) if name in METHODS
-    }
-    lines |= {name: line for name, line in METHOD_LINES.items() if name in lines}
-    return " ".join(f"**{name}**: {line}" for name, line in lines.items())
 
 
 def _show_products(panel: Panel) -> None:

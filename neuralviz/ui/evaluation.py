@@ -847,12 +847,16 @@ class _Shown:
     def _draw_confusions(self, write_headline: Write) -> None:
         drawings = list(plots.confusion_figures(self.results, 0))
         labels = {self.results.rows[row].label for row, *_ in drawings}
-        label, _ = self.pick_method("evaluation-confused-by", labels)
+        label, measured = self.pick_method("evaluation-confused-by", labels)
         of_method = [
             drawing for drawing in drawings if self.results.rows[drawing[0]].label == label
         ]
         name = headlines.short_name(self.results, _name_method)(label)
-        write_headline(headlines.describe_confusion(of_method[0][2], name, quote))
+        sentences = [
+            headlines.describe_confusion(confusion, f"{name} ({measure})", quote)
+            for measure, confusion in measured.confusions.items()
+        ]
+        write_headline(" ".join(filter(None, sentences)))
         for _, measure, confusion, figure in of_method:
             frame = pd.DataFrame(confusion.counts, columns=list(confusion.labels))
             frame.insert(0, "own label", list(confusion.labels), allow_duplicates=True)

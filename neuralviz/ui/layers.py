@@ -444,7 +444,7 @@ def _show_corpus() -> None:
             ),
         )
     with output:
-        show_run_panel(CORPUS_RUNS, run, partial(_show_extremes, least))
+        show_run_panel(CORPUS_RUNS, run, partial(_show_extremes, least, texts))
 
 
 @st.cache_data(max_entries=1, show_spinner=False)
@@ -458,6 +458,10 @@ def _read_sample() -> ReadTexts:
     return ReadTexts(tuple(dict.fromkeys(texts)))
 
 
+def _are_samples(texts: Iterable[str]) -> bool:
+    return set(texts) <= set(_read_sample().texts)
+
+
 def _describe_corpus(result: WordVariances, least: int) -> About:
     return About(
         "Words by how unevenly they turn from layer to layer",
@@ -469,7 +473,9 @@ def _describe_corpus(result: WordVariances, least: int) -> About:
     )
 
 
-def _show_extremes(least: int | None, result: WordVariances | None, live: bool) -> None:
+def _show_extremes(
+    least: int | None, texts_read: Iterable[str], result: WordVariances | None, live: bool
+) -> None:
     """Draw the headline, and the words that turn most and least unevenly."""
     if result is None:
         return
@@ -484,8 +490,7 @@ def _show_extremes(least: int | None, result: WordVariances | None, live: bool) 
         return
     n = min(NAMED_WORDS, len(words) // 2)
     drawn = pd.concat([words.tail(n)[::-1], words.head(n)[::-1]])
-    is_sample = st.session_state[f"{CORPUS_KEY}-source"] not in USER_SOURCES
-    texts = many(result.n_read, "sample sentence" if is_sample else "text")
+    texts = many(result.n_read, "sample sentence" if _are_samples(texts_read) else "text")
     ranked = words["word"].tolist(), words["variance"].to_numpy()
     sentence = headlines.describe_corpus(*ranked, texts)
     with slide(CORPUS_KEY, plain(sentence)):
@@ -592,8 +597,7 @@ def _show_best_layer(coefficient: str, result: LayerPairs | None, live: bool) ->
         return
     if np.ptp(result.pairs.scores) == 0:
         st.warning("All pairs have the same human score, so the correlation is undefined.")
-    is_example = st.session_state[f"{PAIRS_KEY}-source"] == "Example"
-    noun = "sample sentence pair" if is_example else "sentence pair"
+    noun = "sample " * _are_samples(result.pairs.sentences1) + "sentence pair"
     sentence, figure = draw_layers(result.by_layer, coefficient, is_whole=not live, noun=noun)
     table = tabulate_coefficients(("pooling", "layer"), result.by_layer)
     with slide(PAIRS_KEY, sentence):

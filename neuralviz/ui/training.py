@@ -243,7 +243,7 @@ def _show_moves(run: Run[Lessons], lessons: Lessons, provenance: About) -> None:
                 key=key, persist_state="session",
             )  # fmt: skip
         changed = new_neighbours(lesson, N_LISTED)
-        write_headline(headlines.describe_moves(lesson, changed))
+        write_headline(headlines.describe_moves(lesson, len(changed) if snapshot else 0))
         left_column, right_column = wide_columns([2, 1], "training-moves-seen")
         maps = np.asarray(lesson.maps)
         followed = [change.text for change in changed]

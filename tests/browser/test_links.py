@@ -144,16 +144,21 @@ def search_and_select(page: Page) -> None:
     page.keyboard.press("Enter")
     answer = page.locator(".st-key-headline-maps").filter(has_text="contain “long”")
     expect(answer).to_be_visible()
-    page.get_by_role("radio", name="Where the maps disagree").click()
-    expect(page.get_by_text("Texts with the fewest")).to_be_visible()
+    found, disagreement = (
+        page.get_by_text("12 texts containing “long”"),
+        page.get_by_role("radio", name="Where the maps disagree"),
+    )
+    disagreement.click()
+    expect(found).to_be_hidden()
     click_first_table(page, 1, r"text=(?!21)\d")
     page.go_back()
     expect(page).to_have_url(re.compile("text=21"))
     page.go_back()
-    expect(page.get_by_text("12 texts containing “long”")).to_be_visible()
+    expect(found).to_be_visible()
     expect(answer).to_be_visible()
     page.go_forward()
-    expect(page.get_by_text("Texts with the fewest")).to_be_visible()
+    expect(disagreement).to_be_checked()
+    expect(found).to_be_hidden()
     click_first_table(page, 0, "sort-")
 
 

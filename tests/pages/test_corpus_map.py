@@ -341,6 +341,7 @@ def test_filters_are_in_the_address_and_reach_maps_and_lists(example: Corpus) ->
     settings = [entry.about.settings for entry in entries]
     (of_map,) = {of["shown"]: of for of in settings if "shown" in of}.values()
     assert of_map["shown"] == "48 of 480 texts: topic is music"
+    assert "On average over 48 texts that the filter shows" in read_page(page)
     assert "drawn" not in of_map  # what a filter leaves out is no sample
     (table,) = (frame.value for frame in page.dataframe if "shared" in frame.value)
     assert set(table["topic"]) == {"music"}

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source
 from neuralviz.ui import layers
 from tests.support.pages import (
@@ -145,6 +146,7 @@ def test_a_link_brings_uploaded_pairs_back(bundled: object) -> None:
     )
     page = finish_run(upload_pairs(content), "layers-pairs")
     assert "5 pairs from own.csv" in read_captions(page)
+    assert "on 5 sentence pairs" in read_markdown(page)
     again = open_view(layers_view="Scored pairs", view=page.query_params["view"]).run()
     finish_run(again, "layers-pairs")
     assert not again.exception
@@ -152,6 +154,12 @@ def test_a_link_brings_uploaded_pairs_back(bundled: object) -> None:
     run = last_run(again, "layers-pairs")
     assert run.task == last_run(page, "layers-pairs").task
     assert run.result.pairs.sentences1[0] == "<b>dog 0</b>"
+
+
+def test_samples_are_known_by_their_texts(bundled: object) -> None:
+    lines = (sample_data() / "scored_pairs.csv").read_bytes().splitlines(keepends=True)
+    page = finish_run(upload_pairs(b"".join(lines[:6])), "layers-pairs")
+    assert "on 5 sample sentence pairs" in read_markdown(page)
 
 
 def test_a_file_that_cannot_be_used_gets_a_sentence() -> None:

@@ -165,9 +165,15 @@ def evaluations() -> Iterator[tuple[str, str]]:
     for title, rows, shared in (("three", (0, 1, 2), three), ("two", (0, 1), two)):
         compared = found.having(Compared(0, rows, {"triplets": Overlap(shared, 528)}))
         yield f"shared errors of {title}", evaluation.describe_shared_errors(compared, 0, named)
-    for counts in ([[6, 4], [1, 4]], [[2, 0], [0, 3]]):
-        confusion = Confusion(("news", "diary"), np.array(counts))
-        yield "confused labels", evaluation.describe_confusion(confusion, "**mean**", str)
+    confused = {
+        "confused labels": [[60, 40, 0], [10, 90, 0], [1, 0, 30]],
+        "evenly confused labels": [[8, 1, 1], [1, 8, 1], [1, 1, 8]],
+        "two confused labels": [[60, 40], [1, 90]],
+        "labels that are all right": [[2, 0], [0, 3]],
+    }
+    for title, counts in confused.items():
+        confusion = Confusion(("news", "diary", "note")[: len(counts)], np.array(counts))
+        yield title, evaluation.describe_confusion(confusion, "**mean** (probe)", str)
     taus = {"form": 0.4, "topic": 0.1}
     yield "qualities", followed_quality({q: np.array([[tau]]) for q, tau in taus.items()})
     yield "one quality at chance", followed_quality({"form": np.array([[0.01]])})
@@ -421,7 +427,13 @@ def trainings() -> Iterator[tuple[str, str]]:
     yield "first step", lessons(replace(crops, snapshots=(), curves=crops.curves[:1]))
     yield "diverged", lessons(replace(crops, diverged=True))
     yield "layers", training.describe_trained_layers(known)
-    yield "moves", training.describe_moves(crops, new_neighbours(crops, 5))
+    before = replace(crops.snapshots[0], nearest=crops.snapshots[0].nearest % 7)
+    after = replace(before, nearest=before.nearest.copy())
+    unmoved = replace(crops, snapshots=(before, after))
+    yield "no moves", training.describe_moves(unmoved, 0)
+    after.nearest[:3, 9] = 8
+    yield "few moves", training.describe_moves(unmoved, 0)
+    yield "moves", training.describe_moves(crops, len(new_neighbours(crops, 5)))
 
     def cell(row: str, seed: int, share: float) -> TrainingCell:
         return TrainingCell(row, seed, 6, 1.0, False, (share - 0.1, share), (share,), {})
@@ -565,7 +577,7 @@ def test_permuted_labels_and_scores_decide_nothing() -> None:
     assert decided <= 2  # one in twenty is what a 95% interval allows
 
 
-@pytest.mark.parametrize("kind", ["agreement", "landing", "qualities", "rows"])
+@pytest.mark.parametrize("kind", ["agreement", "confusion", "landing", "qualities", "rows"])
 def test_what_is_drawn_at_random_is_no_finding(kind: str) -> None:
     found = 0
     for seed in range(40):
@@ -576,6 +588,10 @@ def test_what_is_drawn_at_random_is_no_finding(kind: str) -> None:
                        for name in ("mean", "cls")]  # fmt: skip
             sentence = similar_texts.describe_agreement(methods)
             found += sentence.startswith("The methods mean and cls agree")
+        elif kind == "confusion":
+            own, predicted = draw.choice(list("abcd"), (2, 200), p=[0.7, 0.1, 0.1, 0.1]).tolist()
+            confusion = Confusion.from_predictions(own, predicted)
+            found += evaluation.describe_confusion(confusion, "mean", str) != ""
         elif kind == "landing":
             near = draw.choice(list("abcd"), 10, p=[0.7, 0.1, 0.1, 0.1]).tolist()
             sizes = {"a": 210, "b": 30, "c": 30, "d": 30}
