@@ -440,7 +440,7 @@ def _list_pairs(panel: Panel) -> None:
     )
     labelled = [part.similarity for part in panel.comparison if part.similarity is not None]
     all_pairs = partial(pairs_table, labelled)
-    offer_table("All pairs", all_pairs, "pairs", place=key, provenance=panel.provenance)
+    offer_table("All pairs", all_pairs, "pairs", place=f"table-{key}", provenance=panel.provenance)
 
 
 def similarity_table(similarity: Similarity, values: np.ndarray | None = None) -> pd.DataFrame:

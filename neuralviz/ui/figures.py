@@ -210,6 +210,7 @@ def show_table(
     third one brings the first order back. Links keep the order.
     """
     columns, sort_key = list(look.get("column_order") or table.columns), f"sort-{name or key}"
+    place = f"table-{key}"
     order: int = remember_number(sort_key, range(NOT_SORTED, 2 * len(columns)), NOT_SORTED, columns)
     rows, configs = table.reset_index(drop=True), dict(column_config)
     if order != NOT_SORTED:
@@ -217,23 +218,24 @@ def show_table(
         rows = rows.sort_values(head, ascending=not descends, kind="stable", key=_fold)
         configs[head] = {**configs.get(head, {}), "label": f"{head} {'▼' if descends else '▲'}"}
         key = f"{key}-{order}"  # the head is not selected any more
+    widget = _name_widget(key)
     rows = rows[:limit]
     rows = rows.assign(**{head: write_cells(rows[head]) for head, write_cells in cells.items()})
 
     def answer_click() -> None:
-        selection = st.session_state[key]["selection"]
+        selection = st.session_state[widget]["selection"]
         for first in (2 * columns.index(head) for head in selection["columns"]):
             st.session_state[sort_key] = {first: first + 1, first + 1: NOT_SORTED}.get(order, first)
         for row, _ in selection["cells"]:
             if choose is not None:
                 choose(int(rows.index[row]))
+                st.session_state[f"{key}-clicked"] = True
 
-    place = f"table-{key}"
     with st.container(key=place):
         st.dataframe(
             rows,
             hide_index=True,
-            key=key,
+            key=widget,
             on_select=answer_click,
             selection_mode="single-column" if choose is None else ("single-column", "single-cell"),
             column_config=configs,
@@ -246,6 +248,18 @@ def show_table(
     }
     html = partial(frame_html, rows[columns], title, formats)
     offer(key, Entry(title, files or {}, html, place=place))
+
+
+def _name_widget(key: str) -> str:
+    """The key of a table's widget, a new one once something else than its cell was chosen.
+
+    A browser sends no click on a cell that is selected already.
+    """
+    n: int = st.session_state.setdefault(f"{key}-renewed", 0)
+    is_clicked, state = st.session_state.pop(f"{key}-clicked", False), f"{key}-{n}"
+    if not is_clicked and st.session_state.get(state, {}).get("selection", {}).get("cells"):
+        st.session_state[f"{key}-renewed"] = n = n + 1
+    return f"{key}-{n}"
 
 
 def _fold(values: pd.Series) -> pd.Series:

@@ -13,6 +13,7 @@ const LEAST_HEIGHT = 160 // px of a figure
 const SETTLED = 150 // ms after the page has changed
 const IDLE = 2000 // ms without the mouse, then the place fades
 const ROW_HEIGHT = 37 // px of a table's rows, before it is enlarged
+const MORE_HEIGHT = 40 // px of the line below a table that is cut
 
 function isTyping(target) {
   return target.closest?.("input, textarea, select, [contenteditable='true']")
@@ -133,7 +134,7 @@ class Stage {
     if (document.fullscreenElement) document.exitFullscreen().catch(() => {})
     this.style.textContent = ""
     this.place.hidden = true
-    for (const table of findTables(document)) table.style.maxHeight = ""
+    findTables(document).forEach(freeTable)
     for (const figure of document.querySelectorAll(".neuralviz-figure")) {
       delete figure.dataset.stageHeight
     }
@@ -301,18 +302,28 @@ function findTables(place) {
   return [...place.querySelectorAll("[data-testid=stDataFrame]")]
 }
 
-// Tables end with a whole row, before the slide does.
+function freeTable(table) {
+  table.style.maxHeight = ""
+  delete table.parentElement.dataset.more
+}
+
+// Tables end with a whole row, before the slide does; those that are cut say how many rows follow.
 function fitTables(slide) {
   const tables = findTables(slide)
-  for (const table of tables) table.style.maxHeight = ""
+  tables.forEach(freeTable)
   const excess = Math.max(0, contentHeight(slide) - window.innerHeight)
   const boxes = tables.map((table) => table.getBoundingClientRect())
   const nRows = new Set(boxes.map(({ top }) => Math.round(top))).size
   const room = Math.max(...boxes.map(({ height }) => height)) - excess / nRows
-  for (const table of tables) {
-    const nShown = Math.floor(room / getComputedStyle(table).zoom / ROW_HEIGHT)
-    table.style.maxHeight = `${Math.max(2, nShown) * ROW_HEIGHT + 1}px`
-  }
+  tables.forEach((table, i) => {
+    const { zoom } = getComputedStyle(table)
+    const fit = (height) => Math.max(2, Math.floor(height / zoom / ROW_HEIGHT)) // rows, and the head
+    const n = Number(table.querySelector("[aria-rowcount]")?.getAttribute("aria-rowcount"))
+    const height = Math.min(room, boxes[i].height)
+    const nShown = n > fit(height) ? fit(height - MORE_HEIGHT) : fit(room)
+    if (n > nShown) table.parentElement.dataset.more = `${(n - nShown).toLocaleString("en")} more`
+    table.style.maxHeight = `${nShown * ROW_HEIGHT + 1}px`
+  })
 }
 
 function contentHeight(slide) {

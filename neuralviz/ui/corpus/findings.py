@@ -298,6 +298,7 @@ def _show_groups(
             "So many texts reach this threshold that grouping them takes too long. Raise it, or "
             "use `neuralviz corpus duplicates`."
         )
+        st.button("Try again", on_click=lambda: st.session_state.pop(_SLOW, None))
         return
     sizes, n_similar = list(map(len, kept.groups)), int(pairs.has_duplicate(threshold).sum())
     sentence = headlines.describe_groups(
@@ -331,21 +332,18 @@ def _group(
     corpus: OpenCorpus, embedder: KeptEmbedder, pairs: SimilarPairs, threshold: float, rule: str
 ) -> KeptTexts | None:
     """The texts that are kept; None where choosing them takes long."""
-    chosen, end = read_chosen(corpus), time.monotonic() + PATIENCE
+    chosen = read_chosen(corpus)
     choice = embedder.id, threshold, rule, chosen
-    if st.session_state.get(_SLOW) == choice:  # not at every click
-        return None
-    group = partial(
-        group_duplicates,
-        corpus.store,
-        corpus.corpus,
-        embedder,
-        pairs,
-        threshold,
-        rule,
-        chosen,
-        should_stop=lambda: time.monotonic() > end,
-    )
+    known: KeptTexts | None = corpus.groups.peek(choice)
+    if known is not None or st.session_state.get(_SLOW) == choice:  # not at every click
+        return known
+
+    def group() -> KeptTexts:
+        end, kept = time.monotonic() + PATIENCE, (corpus.store, corpus.corpus, embedder)
+        return group_duplicates(
+            *kept, pairs, threshold, rule, chosen, should_stop=lambda: time.monotonic() > end
+        )
+
     try:
         return corpus.groups.get(choice, group)
     except Stopped:

@@ -265,7 +265,11 @@ def choose_maps(
 
 
 def find_first_methods(corpus: Corpus, imported: Mapping[str, EmbedderSpec]) -> tuple[str, str]:
-    """The method of a corpus's oldest map, which no later work changes, and one to compare with."""
+    """The method of a corpus's oldest map, and one to compare with.
+
+    Without a map, and after that one is deleted, it is another; the address of an open page has
+    the methods, so that only links with the corpus alone change.
+    """
     store, (usual, other) = CorpusStore(), FIRST_METHODS
     specs = {embedder.id: embedder.spec for embedder in store.vectors.embedders()}
     by_spec = {spec.to_json(): label for label, spec in imported.items()}
