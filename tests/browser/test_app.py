@@ -136,7 +136,8 @@ def test_the_stage_shows_one_slide_and_the_arrow_keys_lead_through_the_steps(
     expect(chosen).to_have_text("Layers")
     expect(place).to_have_text("Frozen features · 2 / 5")
     page.goto(f"{address}/corpus_map?map-b=neural&stage")
-    page.locator(".st-key-slide-different").wait_for(state="attached", timeout=MINUTE)
+    expect(place).to_have_text("Corpus map · 1 / 2", timeout=MINUTE)
+    settled(page)
     page.keyboard.press("ArrowRight")
     cut = page.locator(".st-key-slide-different [data-more]")  # its last rows cannot be scrolled to
     expect(cut).to_have_attribute("data-more", re.compile(r"^47\d more$"))

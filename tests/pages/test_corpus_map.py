@@ -26,6 +26,7 @@ from neuralviz.server_settings import server_settings
 from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.embedding import embed_corpus
 from neuralviz.store.importing import import_vectors
+from neuralviz.ui.corpus import findings
 from neuralviz.ui.corpus.main import Saved, find_saved
 from neuralviz.ui.corpus.opened import _open_corpus, _open_map
 from neuralviz.ui.corpus.show import find_first_colour
@@ -445,6 +446,12 @@ def test_duplicates_and_a_group_of_one_method_are_linked_judged_and_brought_back
         **maps, **{"corpus-list": "Near-duplicates", "kept-" + corpus.id[:4]: "31,x,99"}
     )
     assert link.dataframe[2].value["text"][0] == texts[30]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(findings, "PATIENCE", -1)
+        link.slider[0].set_value(0.5).run()
+    assert "takes too long" in read_page(link.run())  # not at every click
+    press(link, "Try again")
+    assert "takes too long" not in read_page(link)
     link.slider[0].set_value(1.0).run()
     assert "no two texts have a cosine similarity of 1.000" in read_page(link)
     link.selectbox(key="duplicates-method").set_value("file: phrase.npy").run()
