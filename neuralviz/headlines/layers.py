@@ -31,7 +31,7 @@ from neuralviz.headlines import (
 )
 from neuralviz.layers.settings import POOLING_NAMES
 from neuralviz.training.similarity.settings import RUNG_MEANS, RUNG_NAMES, RUNGS, Rung
-from neuralviz.words import find_spec, joined, many, number
+from neuralviz.words import choose_format, joined, many, number
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.best_layer import BestLayer, MeasuredPooling
@@ -110,7 +110,7 @@ def describe_text(
     share, names = sum(word.importance for word in named), [_quote(word.word) for word in named]
     sentence = f"{share:.0%} of this text's embedding comes from {joined(names)}"
     if punctuation > named[-1].importance:  # which is left out of the words, but seen in colour
-        sentence += f", {punctuation:.0%} from punctuation"
+        sentence += f", {punctuation:.0%} from punctuation and symbols"
     if np.ptp(np.sort(turns)[-2:]) < CLEARLY:
         return f"{sentence}."
     layer = first + int(turns.argmax()) + 1
@@ -147,14 +147,15 @@ def describe_blocks(changes: Mapping[int, float], epoch: int, text: str) -> str:
         return ""
     entries, spec = (
         [Entry(f"block {block}", changes[block]) for block in changes],
-        find_spec(values),
+        choose_format(values),
     )
     if len(entries) == 1:
         clause = f"{entries[0].name} changed by {number(values[0], spec)}"
     elif np.ptp(values) <= ABOUT_EQUAL * max(values):
         clause = f"all blocks changed about equally ({write_range(values, spec)})"
     else:
-        clause = most_and_least(entries, "blocks", "changed most ({})", spec=spec)
+        alike = "all blocks changed about equally ({})"
+        clause = most_and_least(entries, "blocks", "changed most ({})", alike, spec)
     return f"After {many(epoch, 'epoch')} of micro-tuning on {text}, {clause}."
 
 
