@@ -77,7 +77,7 @@ def describe_best_layer(
         bounds = interval_of_difference(layers[best.layer], layers[rival], coefficient)
         reason = f"{pairs} are too few to tell whether the difference is significant"
     rival_name = "the last layer" if rival == len(layers) - 1 else f"layer {rival}"
-    second = Entry(f"that in {rival_name}", best.rival_value)
+    second = Entry(rival_name, best.rival_value)
     return compare_two(measured, winner, second, bounds, reason), best
 
 
@@ -154,8 +154,7 @@ def describe_blocks(changes: Mapping[int, float], epoch: int, text: str) -> str:
     elif np.ptp(values) <= ABOUT_EQUAL * max(values):
         clause = f"all blocks changed about equally ({write_range(values, spec)})"
     else:
-        alike = "all blocks changed about equally ({})"
-        clause = most_and_least(entries, "blocks", "changed most ({})", alike, spec)
+        clause = most_and_least(entries, "blocks", "changed most ({})", spec=spec)
     return f"After {many(epoch, 'epoch')} of micro-tuning on {text}, {clause}."
 
 

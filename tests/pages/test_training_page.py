@@ -180,7 +180,7 @@ def test_what_cannot_be_trained_is_said_before_the_press(tiny: str) -> None:
     page = opened(corpus, tiny)
     assert "Too few of the 12 texts are long enough" in read_page(page)
     assert not can_train()
-    page = press(page, "Make chunks of one sentence of any length")
+    page = press(page, "Use single sentences of any length")
     assert "Too few" not in read_page(page)
     assert can_train()
     page = train(opened(corpus, tiny, **SHORT, training_frozen_blocks="3"))
