@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain, permutations
 from pathlib import Path
 
@@ -15,13 +15,13 @@ import scipy  # its parts are loaded when they are first used
 
 from neuralviz.arrays import unit_vectors
 from neuralviz.errors import NeuralvizError
-from neuralviz.evaluation.broken import TIE
 from neuralviz.store.writing import write_pieces
 
 ROUNDING = 1e-6  # of cosine similarities of float32 vectors, whose batches differ
+LONGEST_TIE = 1e-5  # of many that differ from the next by rounding
 PAIRS_AT_A_TIME = 100_000
 PERMUTATIONS, FEWEST_DRAWN = 199, 6  # of texts; texts from which not all are tried
-MOST_PERMUTED = 100  # texts
+MOST_PERMUTED = 300  # texts
 MOST_LABELS = 40  # different ones of a column whose texts are grouped
 
 
@@ -45,7 +45,7 @@ class Similarity:
         ranks[i, j] = ranks[j, i] = places
         return ranks
 
-    @property
+    @cached_property
     def of_pairs(self) -> np.ndarray:
         """[pair] products of different texts, in the order of `pair_indices`, ties made equal."""
         return level_ties(self.products[pair_indices(len(self.texts))])
@@ -75,14 +75,17 @@ def similarity(method: str, texts: Sequence[str], vectors: np.ndarray) -> Simila
 
 
 def level_ties(values: np.ndarray) -> np.ndarray:
-    """Values of which those that differ by rounding alone, less than 1e-6, are made equal."""
+    """Values of which those that differ by rounding alone, less than 1e-6, are made equal.
+
+    So are more in a row; where their ends differ by more than 1e-5, they are cut into steps.
+    """
     order = np.argsort(values, kind="stable")  # NaN last
     ordered = values[order].astype(np.float64)
-    is_new = np.diff(ordered, prepend=-np.inf) > ROUNDING
-    starts = np.maximum.accumulate(np.where(is_new, np.arange(len(values)), 0))
-    steps = np.floor((ordered - ordered[starts]) / ROUNDING)  # many values in a row are no tie
+    is_new = ~(np.diff(ordered, prepend=-np.inf) <= ROUNDING)
+    first, last, row = ordered[is_new], ordered[np.roll(is_new, -1)], is_new.cumsum() - 1
+    steps = np.floor((ordered - first[row]) / ROUNDING) * (last - first > LONGEST_TIE)[row]
     levelled = np.empty_like(ordered)
-    levelled[order] = ordered[starts] + steps * ROUNDING
+    levelled[order] = first[row] + steps * ROUNDING
     return levelled
 
 
@@ -173,7 +176,7 @@ def nearest_shares(similarity: Similarity, labels: Sequence[str]) -> np.ndarray:
     products = similarity.products[np.ix_(is_used, is_used)].astype(float)
     np.fill_diagonal(products, -np.inf)
     used_labels = np.asarray(labels)[is_used]
-    is_nearest = products >= products.max(axis=1, keepdims=True) - TIE
+    is_nearest = products >= products.max(axis=1, keepdims=True) - ROUNDING
     has_label = used_labels[:, None] == used_labels
     return (has_label & is_nearest).sum(axis=1) / is_nearest.sum(axis=1)
 
@@ -191,11 +194,12 @@ def correlated_methods(correlations: np.ndarray) -> list[tuple[int, int]]:
     return sorted(defined, key=lambda pair: correlations[pair])
 
 
+@lru_cache(maxsize=16)
 def agree_by_chance(first: Similarity, second: Similarity) -> float:
     """The share of permutations of the texts in which two methods agree as well (Mantel 1967).
 
     All permutations of up to five texts, 199 drawn ones of more, and the texts as they are; of
-    more than 100 texts, 100 are drawn.
+    more than 300 texts, 300 are drawn.
     """
     draw = np.random.default_rng(0)
     rows = np.flatnonzero(first.has_vector & second.has_vector)

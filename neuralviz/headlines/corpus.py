@@ -59,15 +59,18 @@ def describe_agreement(
     if share - by_chance < ALIKE * (1 - by_chance):
         manner = "differently"
     overlap = f"share **{percent(share)}** of a text's {many(k, 'nearest text')}"
-    return f"**{begin(first)}** and **{second}** group {texts} {manner}: they {overlap}."
+    return f"The methods **{first}** and **{second}** group {texts} {manner}: they {overlap}."
 
 
 def describe_disagreement(methods: Sequence[str], share: float, k: int, texts: str) -> str:
-    """What stands above the texts whose nearest texts two maps agree on least."""
+    """What stands above texts, of which first come those whose neighbours two maps agree on least.
+
+    ``share`` is the mean of these ``texts``.
+    """
     first, second = methods
     return (
-        f"**{first}** and **{second}** agree on **{percent(share)}** of a text's "
-        f"{many(k, 'nearest text')} (the mean of {texts}), and least on the neighbours of these:"
+        f"On average over {texts}, **{first}** and **{second}** agree on **{percent(share)}** of a "
+        f"text's {many(k, 'nearest text')}. The texts with the least agreement come first."
     )
 
 
@@ -87,12 +90,14 @@ def describe_clusters(method: str, names: Sequence[str], sizes: Sequence[int], n
     form = f"By **{method}**, {sum(sizes):,} of {texts} form {many(len(names), 'cluster')}"
     if not any(names):
         return f"{form}, but no words tell {'them' if len(names) > 1 else 'it'} apart."
-    if len(names) > NAMED and len(set(sizes)) == 1:
-        some = joined([f"*{name}*" for name in names if name][:NAMED])
-        return f"{form} of {many(sizes[0], 'text')} each, such as {some}."
-    largest = [quote_cluster(name, n) for name, n in zip(names, sizes, strict=True)][:NAMED]
-    beginning = "" if len(names) <= NAMED else "the largest are "
-    return f"{form}: {beginning}{joined(largest)}."
+    quoted = [quote_cluster(name, n) for name, n in zip(names, sizes, strict=True)]
+    if len(names) <= NAMED:
+        return f"{form}: {joined(quoted)}."
+    n_larger = sum(size > sizes[NAMED] for size in sizes)  # than the first that is not named
+    if not n_larger:
+        named = [phrase for phrase, name in zip(quoted, names, strict=True) if name]
+        return f"{form}, such as {joined(named[:NAMED])}."
+    return f"{form}: the largest {'are' if n_larger > 1 else 'is'} {joined(quoted[:n_larger])}."
 
 
 def quote_cluster(name: str, n_texts: int) -> str:
@@ -110,8 +115,8 @@ def describe_trend(
 ) -> str:
     """Whether near texts have similar numbers, and which clusters the ends are in; may be empty."""
     if not trends and n_texts:
-        values, texts = f"The values of **{name}** do not follow the map", many(n_texts, "text")
-        return f"{values}: those of neighbouring texts are not significantly similar ({texts})."
+        values = f"significantly similar values of **{name}**"
+        return f"Neighbouring texts do not have {values} ({many(n_texts, 'text')})."
     if not trends:
         return ""
     written = write_values([correlation for _, correlation in trends], is_share=False)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
-from neuralviz.embedders.specs import short_labels
 from neuralviz.evaluation.similarity import (
     Similarity,
     agree_by_chance,
@@ -42,9 +40,7 @@ def describe_similar_texts(
 
     The first of ``labels`` counts that finished texts share.
     """
-    measured = _shorten(
-        [similarity for similarity in similarities if similarity.has_vector.sum() > 1]
-    )
+    measured = [similarity for similarity in similarities if similarity.has_vector.sum() > 1]
     if not measured:
         return ""
     usable = [  # columns in which finished texts share a label, by each method
@@ -63,21 +59,14 @@ def describe_similar_texts(
     return _describe_nearest(measured) if len(measured) > 1 else _describe_extremes(measured[0])
 
 
-def _shorten(similarities: Sequence[Similarity]) -> list[Similarity]:
-    names = short_labels([similarity.method for similarity in similarities])
-    return [replace(s, method=name) for s, name in zip(similarities, names, strict=True)]
-
-
 def describe_agreement(similarities: Sequence[Similarity]) -> str:
     """How far two methods' rankings of the pairs agree; of several, those that agree least."""
-    similarities = _shorten(similarities)
     correlations = rank_correlations(similarities)
     (i, j), *further = correlated_methods(correlations) or [(0, 1)]
     first, second, correlation = similarities[i], similarities[j], float(correlations[i, j])
     n_pairs = int(np.isfinite(first.of_pairs + second.of_pairs).sum())
-    names, written, pairs = (
-        f"{first.method} and {second.method}", number(correlation, ".2f"), many(n_pairs, "pair"),
-    )  # fmt: skip
+    names = f"the methods {first.method} and {second.method}"
+    written, pairs = number(correlation, ".2f"), many(n_pairs, "pair")
     difference = _describe_difference(first, second)
     if n_pairs < FEWEST_PAIRS:
         return begin(f"{names} {difference or f'rank {pairs} equally'}.")

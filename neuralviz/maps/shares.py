@@ -12,14 +12,14 @@ from neuralviz.errors import NeuralvizError
 
 _TAIL = 0.025  # of a 95% interval
 _TERMS = 10_000  # of a sum of probabilities
-_Z = NormalDist().inv_cdf(0.975)
 
 
-def wilson_interval(right: float, n: float) -> tuple[float, float]:
-    """95% interval of a share (Wilson 1927), without the slow import of scipy.stats."""
-    share, spread = right / n, _Z**2 / n
+def wilson_interval(right: float, n: float, n_intervals: int = 1) -> tuple[float, float]:
+    """95% interval of a share (Wilson 1927), or one of several that together have this level."""
+    z = NormalDist().inv_cdf(1 - _TAIL / n_intervals)  # scipy.stats is slow to import
+    share, spread = right / n, z**2 / n
     middle = (share + spread / 2) / (1 + spread)
-    half = _Z * math.sqrt(share * (1 - share) / n + spread / (4 * n)) / (1 + spread)
+    half = z * math.sqrt(share * (1 - share) / n + spread / (4 * n)) / (1 + spread)
     return (0.0 if right == 0 else middle - half), (1.0 if right == n else middle + half)
 
 

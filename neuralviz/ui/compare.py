@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from neuralviz.evaluation.similarity import (
     rank_differences,
     usable_labels,
 )
-from neuralviz.headlines import begin, explain_methods
+from neuralviz.headlines import explain_methods
 from neuralviz.headlines.micro_tuning import describe_shares
 from neuralviz.headlines.similar_texts import describe_agreement, describe_similar_texts
 from neuralviz.jobs import Run
@@ -177,7 +177,7 @@ def _choose_methods() -> tuple[EmbedderSpec, ...] | None:
     twice = next((spec for spec in specs if specs.count(spec) > 1), None)
     if is_valid and twice is not None:
         st.error(
-            plain(f"{begin(twice.method)} is selected twice with the same settings. Change one.")
+            plain(f"Method {twice.method} is selected twice with the same settings. Change one.")
         )
         is_valid = False
     return tuple(specs) if is_valid else None
@@ -220,7 +220,7 @@ class Panel:
         """Similarities by each method that has embedded two texts, by its place."""
         names = short_labels([part.method for part in self.comparison])
         return {
-            place: replace(part.similarity, method=name)
+            place: _rename(part.similarity, name)
             for place, (part, name) in enumerate(zip(self.comparison, names, strict=True))
             if part.similarity is not None
         }
@@ -228,6 +228,11 @@ class Panel:
     @property
     def results(self) -> list[Similarity]:
         return list(self.by_place.values())
+
+    def name_in_full(self, similarity: Similarity) -> str:
+        """The label of a method, which a file has no other place for."""
+        places = [place for place, one in self.by_place.items() if one is similarity]
+        return self.comparison[places[0]].method
 
     @cached_property
     def complete(self) -> list[Similarity]:
@@ -268,6 +273,12 @@ class Panel:
     def provenance(self) -> About:
         title = f"Cosine similarity of {many(len(self.texts), 'text')}"
         return About(title, {"methods": "; ".join(full_method_labels(self.run.task.specs))})
+
+
+@lru_cache(maxsize=16)
+def _rename(similarity: Similarity, name: str) -> Similarity:
+    """A similarity under a short name; a comparison that is drawn again keeps its ranks."""
+    return replace(similarity, method=name)
 
 
 def _show_comparison(panel: Panel, live: bool) -> None:
@@ -328,13 +339,13 @@ def _show_heatmaps(panel: Panel, live: bool) -> None:
         part = panel.comparison[place]
         if part.similarity is None:
             state = "waiting" if live else "not finished"
-            column.caption(plain(begin(f"{part.method}: {state}.")))
+            column.caption(plain(f"{part.method}: {state}."))
             continue
         similarity = panel.by_place[place]
         layout = replace(panel.layout, pair=None) if live else panel.layout
         figure = similarity_heatmap(similarity, layout)
         key, height = f"compare-{place}", HEIGHTS[len(drawn)]
-        name = f"similarity {similarity.method}"
+        name = f"similarity {part.method}"
         with column:
             show_figure(
                 figure,
@@ -365,7 +376,7 @@ def _show_warnings(comparison: Comparison) -> None:
         if part.unread:
             methods.setdefault(part.unread, []).append(part.method)
     for problem, said_of in methods.items():
-        st.warning(plain(begin(f"{joined(said_of)}: {problem}")))
+        st.warning(plain(f"{joined(said_of)}: {problem}"))
 
 
 def _show_disagreements(
@@ -381,7 +392,7 @@ def _show_disagreements(
             difference_heatmap(first, second, replace(panel.layout, groups=None)),
             key="compare-difference",
             numbers=lambda: similarity_table(first, rank_differences(first, second)),
-            name=f"rank difference {first.method} {second.method}",
+            name=f"rank difference {' '.join(map(panel.name_in_full, (first, second)))}",
             height=480,
             handlers=Handlers(choose_cell),
             provenance=panel.provenance,
@@ -427,7 +438,8 @@ def _list_pairs(panel: Panel) -> None:
         limit=LISTED_PAIRS,
         cells=dict.fromkeys(TEXT_COLUMNS, quote_beginnings),
     )
-    all_pairs = partial(pairs_table, results)
+    labelled = [part.similarity for part in panel.comparison if part.similarity is not None]
+    all_pairs = partial(pairs_table, labelled)
     offer_table("All pairs", all_pairs, "pairs", place=key, provenance=panel.provenance)
 
 

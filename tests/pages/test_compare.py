@@ -12,10 +12,10 @@ from safetensors.torch import load_file, save_file
 from streamlit.testing.v1 import AppTest
 
 from neuralviz.embedders import embedder_spec
-from neuralviz.evaluation.similarity import rank_correlations
+from neuralviz.evaluation.similarity import MOST_PERMUTED, rank_correlations
 from neuralviz.headlines.similar_texts import describe_agreement, describe_similar_texts
 from neuralviz.reading.source import Source
-from neuralviz.ui.compare import load_examples
+from neuralviz.ui.compare import MAX_TEXTS, Panel, load_examples
 from neuralviz.ui.page import plain
 from neuralviz.words import number
 from tests.support import pages
@@ -72,7 +72,11 @@ def test_opens_with_an_example_compared_by_three_methods() -> None:
     apart = np.abs(results[methods[0]].ranks - results[methods[1]].ranks)
     pair = page.selectbox(key="compare-first").value, page.selectbox(key="compare-second").value
     assert apart[pair] == np.nanmax(apart)
-    headline = describe_agreement([results[place] for place in methods])
+    panel, again = (Panel(run, run.result, "Original", {}) for _ in range(2))
+    assert panel.results == again.results  # whose ranks are computed once
+    assert panel.name_in_full(panel.results[1]) == "neural, fast, 1 epoch"  # in files
+    assert MAX_TEXTS <= MOST_PERMUTED  # the test is of all texts that the sentence is of
+    headline = describe_agreement([panel.results[place] for place in methods])
     assert plain(headline) in [element.value for element in page.markdown]
     page.text_input(key="m2-neural-epochs").set_value("many").run()
     assert not page.exception

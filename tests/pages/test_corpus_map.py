@@ -6,6 +6,7 @@ import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from neuralviz.jobs.mapping import MakeMaps, MapChoice
 from neuralviz.maps.example import NAME, add_example_once
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import make_map
+from neuralviz.maps.opened import Selection
 from neuralviz.maps.projection import ProjectionSettings
 from neuralviz.models import shared
 from neuralviz.reading.texts import ReadTexts
@@ -26,6 +28,7 @@ from neuralviz.store.embedding import embed_corpus
 from neuralviz.store.importing import import_vectors
 from neuralviz.ui.corpus.main import Saved, find_saved
 from neuralviz.ui.corpus.opened import _open_corpus, _open_map
+from neuralviz.ui.corpus.show import find_first_colour
 from tests.support.pages import (
     count_figures,
     find_labelled,
@@ -179,10 +182,31 @@ def test_the_page_opens_with_both_maps_of_the_example_and_its_point(
         read_page(page),
     )
     assert page.selectbox(key="colour-a").value == "label:topic"
+    page.selectbox(key="colour-b").set_value("first-loss").run()
+    assert "neighbouring texts have similar values of **loss, nats**" in read_page(page)
     page.selectbox(key="map-b-neural-precision").set_value("exact").run()
     assert "Not made yet: neural, exact, 5 epochs (480 different texts" in read_page(page)
     assert list_making(page) == ["Make the map by neural, exact, 5 epochs"]
     assert len(KeptMaps(kept).list_maps(example)) == 2  # nothing was computed
+
+
+@pytest.mark.parametrize(("n_labels", "colour"), [(1, "label:0"), (4, "clusters")])
+def test_the_first_colour_is_a_label_that_the_first_map_alone_decides(
+    n_labels: int, colour: str
+) -> None:
+    """60 of 100 right votes are more than half, but not of the best of four labels."""
+    sample = SimpleNamespace(rows=np.arange(100), near=SimpleNamespace(k=10))
+    corpus = SimpleNamespace(
+        label_names=list(map(str, range(n_labels))),
+        is_large=False,
+        sizes=lambda _: {"a": 50, "b": 50},
+        codes=lambda _: (np.zeros(100),),
+    )
+    clusters, hits = SimpleNamespace(n=3), np.arange(100) < 60
+    one = SimpleNamespace(
+        corpus=corpus, clusters=clusters, sample=lambda: sample, hits=lambda *_: hits
+    )
+    assert find_first_colour(one) == colour
 
 
 def test_words_select_and_colours_change(example: Corpus):
@@ -317,6 +341,7 @@ def test_filters_are_in_the_address_and_reach_maps_and_lists(example: Corpus) ->
     settings = [entry.about.settings for entry in entries]
     (of_map,) = {of["shown"]: of for of in settings if "shown" in of}.values()
     assert of_map["shown"] == "48 of 480 texts: topic is music"
+    assert "On average over 48 texts that the filter shows" in read_page(page)
     assert "drawn" not in of_map  # what a filter leaves out is no sample
     (table,) = (frame.value for frame in page.dataframe if "shared" in frame.value)
     assert set(table["topic"]) == {"music"}
@@ -393,6 +418,7 @@ def test_duplicates_and_a_group_of_one_method_are_linked_judged_and_brought_back
         finish_run(page, kind)
     assert page.segmented_control(key="corpus-list").value == "Near-duplicates"
     assert page.selectbox(key="colour-a").value == "label:stars"  # moods are at random
+    assert page.query_params["colour-a"] == "label:stars"  # a link keeps it
     page.segmented_control(key="corpus-list").set_value("Clusters").run()
     assert "Neighbouring texts have similar values of **stars**" in read_page(page)
     held = "By file: phrase.npy, 12 longer texts are closer than by file: kind.npy"
@@ -402,6 +428,9 @@ def test_duplicates_and_a_group_of_one_method_are_linked_judged_and_brought_back
     chosen = page.session_state["corpus-selected"]
     assert chosen.rows().tolist() == list(range(12))
     assert "similar values of **stars**" not in read_page(page)  # the group is the headline
+    assert read_page(page).replace("*", "").count(held) == 1
+    page.session_state["corpus-selected"] = Selection(~chosen.mask)  # kept when methods change
+    assert "similar values of **stars**" in read_page(page.run())
     link = page.button(key="corpus-duplicates")
     assert link.label.endswith("kind.npy, **3 of 60 texts** have a near-duplicate")
     link.click().run()

@@ -113,6 +113,10 @@ def test_cosines_that_differ_by_rounding_alone_are_ties_in_ranks_and_lists() -> 
     assert mean.ranks[0, 1:].tolist() == [1, 1, 1]
     assert mean.ranks[3, 1:3].tolist() == [5, 5]
     assert len(set(disagreements([mean, level]).spread.round(9))) == 2
+    row = ranked("mean", 0.5, 0.5 + 0.95e-6, 0.5 + 1.05e-6, 0.1, 0.2, 0.3)  # all differ by rounding
+    assert row.ranks[0, 1:].tolist() == [1, 1, 1]
+    assert row.of_pairs is row.of_pairs  # once
+    assert np.array_equal(level_ties(np.array([np.nan, 0.1])), [np.nan, 0.1], equal_nan=True)
     many = np.linspace(0, 1, 3_000_000)  # without gaps, which makes no tie of all
     assert np.abs(level_ties(many) - many).max() < 2e-6
 

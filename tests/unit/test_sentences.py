@@ -222,6 +222,10 @@ def corpora() -> Iterator[tuple[str, str]]:
     names = ["train delay", "", "rain", "bread", "choir"]
     yield "many clusters", corpus.describe_clusters("mean", names, sizes, 80)
     yield "clusters without words", corpus.describe_clusters("mean", ["", ""], sizes[:2], 80)
+    equal = [*names, "tea"], [12, 12, 12, 9, 9, 9]
+    yield "a tie at the last named cluster", corpus.describe_clusters("mean", *equal, 80)
+    equal = [*names, "tea"], [12, 12, 12, 12, 12, 11]
+    yield "a tie of the largest clusters", corpus.describe_clusters("mean", *equal, 80)
     yield "equal clusters", corpus.describe_clusters("mean", names, [10] * 5, 80)
     yield "no clusters", corpus.describe_clusters("mean", [], [], 80)
     near = [["a"] * 4 + ["b"], ["a", "b", "c", "d", "e"], [""] * 5]
@@ -300,7 +304,7 @@ def few_texts() -> Iterator[tuple[str, str]]:
     yield "labels, one method", similar_texts.describe_similar_texts([best], topic)
     mean = ranked("mean", 0.9, 0.8, 0.7, 0.6, 0.5, 0.4)
     cls = ranked("cls", 0.9, 0.8, 0.7, 0.6, 0.4, 0.5)
-    neural = ranked("neural, fast", 0.1, 0.2, 0.4, 0.3, 0.5, 0.6)
+    neural = ranked("neural", 0.1, 0.2, 0.4, 0.3, 0.5, 0.6)
     yield "two methods of four texts", similar_texts.describe_similar_texts([mean, cls])
     yield "three of which one differs", similar_texts.describe_similar_texts([mean, neural, cls])
     level = replace(cls, products=np.ones((4, 4), dtype=np.float32))
@@ -592,7 +596,7 @@ def test_what_is_drawn_at_random_is_no_finding(kind: str) -> None:
             methods = [similarity(name, texts, draw.normal(size=(len(texts), 8)))
                        for name in ("mean", "cls")]  # fmt: skip
             sentence = similar_texts.describe_agreement(methods)
-            found += sentence.startswith("Mean and cls agree")
+            found += sentence.startswith("The methods mean and cls agree")
         elif kind == "confusion":
             own, predicted = draw.choice(list("abcd"), (2, 200), p=[0.7, 0.1, 0.1, 0.1]).tolist()
             confusion = Confusion.from_predictions(own, predicted)

@@ -12,8 +12,11 @@ from neuralviz.maps.shares import paired_share_interval, wilson_interval
 
 @pytest.mark.parametrize(("right", "n"), [(0, 5), (5, 5), (1, 2), (447, 480), (99_999, 100_000)])
 def test_intervals_are_those_of_scipy(right: int, n: int) -> None:
-    expected = scipy.stats.binomtest(right, n).proportion_ci(method="wilson")
-    assert wilson_interval(right, n) == pytest.approx((expected.low, expected.high), abs=1e-14)
+    for n_intervals in (1, 4):
+        level = 1 - 0.05 / n_intervals
+        interval = scipy.stats.binomtest(right, n).proportion_ci(level, method="wilson")
+        found = wilson_interval(right, n, n_intervals)
+        assert found == pytest.approx((interval.low, interval.high), abs=1e-14)
 
 
 def hits(both: int, by_first: int, by_second: int, neither: int) -> tuple[np.ndarray, np.ndarray]:

@@ -18,6 +18,7 @@ from neuralviz.reading.dates import write_day
 from neuralviz.ui.corpus.search import SENTENCE, MapView, find_query, find_samples, name_methods
 from neuralviz.ui.corpus.show import (
     COMMON,
+    LOSSES,
     describe_origin,
     describe_themes,
     find_colour,
@@ -49,11 +50,11 @@ def _describe_colour(view: MapView, open_map: OpenMap, option: str) -> str:
     sentence = ""
     is_label = kind in ("label", "agreement")
     if kind == "label" and _is_scale(view.corpus, name):
-        sentence = _describe_numbers(view, option)
+        sentence = _describe_numbers(view, open_map, option)
     if is_label:
         sentence = sentence or _describe_label(view, name)
     elif kind != COMMON:
-        sentence = _describe_numbers(view, option)
+        sentence = _describe_numbers(view, open_map, option)
     return sentence or _describe_agreement(view) or describe_themes(open_map)
 
 
@@ -129,11 +130,13 @@ def _describe_label(view: MapView, name: str) -> str:
     )
 
 
-def _describe_numbers(view: MapView, option: str) -> str:
-    """Whether near texts have similar numbers; empty for too few."""
-    methods = view.methods
-    colour = find_colour(view, option, view.maps[0])
+def _describe_numbers(view: MapView, coloured: OpenMap, option: str) -> str:
+    """Whether near texts have similar numbers, those of a map's colours; empty for too few."""
+    colour, methods = find_colour(view, option, coloured), [coloured]
     kind, _, name = option.partition(":")
+    if kind not in LOSSES:  # the same for all maps
+        coloured = view.maps[view.colours.index(option)]
+        methods = sorted(view.methods, key=lambda one: one.embedder != coloured.embedder)
     numbers = view.corpus.numbers(name) if kind in ("number", "label") else colour.values
     assert numbers is not None
     trends = [open_map.trend(option, numbers) for open_map in methods]
@@ -144,7 +147,7 @@ def _describe_numbers(view: MapView, option: str) -> str:
     ]
     is_date = name in view.corpus.date_names
     is_decided = trends[0] is not None and trends[0].is_decided
-    ends = _find_ends(view.maps[0], numbers, is_date=is_date) if is_decided else []
+    ends = _find_ends(coloured, numbers, is_date=is_date) if is_decided else []
     n_texts = max((trend.n_texts for trend in trends if trend is not None), default=0)
     extremes = ("latest", "earliest") if is_date else ("highest", "lowest")
     return headlines.describe_trend(_quote(colour.name), decided, ends, n_texts, extremes)

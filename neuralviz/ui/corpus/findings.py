@@ -34,7 +34,6 @@ from neuralviz.ui.address import read_numbers, remember_number, run_page_again, 
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.corpus.search import (
     LIST,
-    SELECTED_BY,
     SENTENCE,
     MapView,
     name_methods,
@@ -66,11 +65,11 @@ def show_findings(view: MapView, headline: str) -> None:
 
     A held group that is selected is what the maps show: then the headline is its sentence.
     """
-    held = _peek_held(view) or ()
+    held = list(_peek_held(view) or ())
     if not st.session_state.get(SENTENCE):
-        selected = st.session_state.get(SELECTED_BY)
-        shown = [group for group in held if _give_reason(view, group) == selected]
+        shown = [group for group in held if _is_selected(view, group)]
         headline = " ".join(_describe_held(view, group) for group in shown) or headline
+        held = [group for group in held if group not in shown]
     show_headline(headline, key="maps")
     pairs = _peek_pairs(view.corpus, view.maps[0].embedder)
     n_similar = int(pairs.findings.sum()) if pairs else 0
@@ -108,6 +107,11 @@ def _list_held(view: MapView, group: HeldGroup) -> np.ndarray:
     return view.maps[group.place].cluster_rows(group.cluster)
 
 
+def _is_selected(view: MapView, group: HeldGroup) -> bool:
+    rows, selection = view.filter_rows(_list_held(view, group)), view.selection
+    return selection is not None and len(rows) > 0 and np.array_equal(rows, selection.rows())
+
+
 def _link_held(view: MapView, group: HeldGroup) -> None:
     """A link that selects the texts of a group on the maps."""
     rows, method = _list_held(view, group), _name_methods(view, group)[0]
@@ -117,12 +121,11 @@ def _link_held(view: MapView, group: HeldGroup) -> None:
         icon=":material/select_all:",
         key=f"corpus-held-{group.place}",
         on_click=select,
-        args=(Selection.from_rows(rows, view.corpus.n_texts), _give_reason(view, group)),
+        args=(
+            Selection.from_rows(rows, view.corpus.n_texts),
+            f"that {view.maps[group.place].label} holds together",
+        ),
     )
-
-
-def _give_reason(view: MapView, group: HeldGroup) -> str:
-    return f"that {view.maps[group.place].label} holds together"
 
 
 def _open_duplicates() -> None:

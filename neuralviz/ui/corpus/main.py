@@ -48,7 +48,14 @@ from neuralviz.store.corpora import MAX_NAME, Corpus, CorpusStore
 from neuralviz.store.importing import FILE, import_vectors, imported_label, imported_specs
 from neuralviz.store.vectors import embedder_id
 from neuralviz.store.writing import table_bytes
-from neuralviz.ui.address import RUN, read_bound, remember_choice, run_page_again
+from neuralviz.ui.address import (
+    RUN,
+    read_bound,
+    read_new,
+    remember_choice,
+    run_page_again,
+    write,
+)
 from neuralviz.ui.choices import (
     choose_method,
     choose_one,
@@ -158,7 +165,7 @@ def _show_corpus(corpus: Corpus) -> None:
     maps = open_maps(corpus, list(kept.values()))
     colours = []
     if maps:
-        options, first = list_colours(maps), find_first_colour(maps)
+        options, first = list_colours(maps), find_first_colour(maps[0])
         colours = [choose_colour(place, options, first) for place in kept]
     with ExitStack() as stage:
         if not maps:  # on the stage, too, something is seen before there is one
@@ -285,17 +292,19 @@ def _choose_again(
 
 
 def choose_colour(place: Place, options: Mapping[str, str], first: str) -> str:
-    """Ask for the colour of a map's points; see `list_colours`."""
-    key, keys = f"colour-{place.key}", list(options)
-    if st.session_state.get(key, first) not in options:
-        del st.session_state[key]
+    """Ask for the colour of a map's points, which the address always has; see `list_colours`."""
+    key = f"colour-{place.key}"
+    if (linked := read_new(key)) is not None:  # old links have titles
+        st.session_state[key] = {title: name for name, title in options.items()}.get(linked, linked)
+    if st.session_state.get(key) not in options:
+        st.session_state[key] = first
+    write({key: st.session_state[key]})
     return place.row.selectbox(
         "Colour by",
-        keys,
-        index=keys.index(first),
+        list(options),
         format_func=options.__getitem__,
         key=key,
-        bind="query-params",
+        persist_state="session",
         width=COLOUR_WIDTH,
     )
 

@@ -382,18 +382,19 @@ def find_labels(
             yield name
 
 
-def find_first_colour(maps: Sequence[OpenMap]) -> str:
-    """The first label that nearest texts predict, else the clusters; see `list_colours`."""
-    corpus, samples = maps[0].corpus, find_samples(maps)
+def find_first_colour(open_map: OpenMap) -> str:
+    """The first label that nearest texts predict, else the clusters; see `list_colours`.
+
+    The level of the tests, 5%, is divided by their number.
+    """
+    corpus, samples = open_map.corpus, find_samples([open_map])
     names = corpus.label_names[:MOST_LABELS]
-    if names and (corpus.is_large or samples is None or not maps[0].clusters.n):
+    if names and (corpus.is_large or not open_map.clusters.n):
         return f"label:{names[0]}"
     for name in find_labels(names, corpus, samples[0]) if samples else ():
-        scores = score_labels(maps, [name])
-        if any(
-            wilson_interval(right.sum(), len(right))[0] > scores.baselines[name]
-            for right in scores.hits[name]
-        ):
+        scores = score_labels([open_map], [name])
+        (right,) = scores.hits[name]
+        if wilson_interval(right.sum(), len(right), len(names))[0] > scores.baselines[name]:
             return f"label:{name}"
     return plots.CLUSTERS
 
@@ -654,13 +655,13 @@ def _show_disagreement(view: MapView) -> None:
     methods = name_methods(view.maps)
     if is_same:
         methods = [plain(open_map.title) for open_map in view.maps]
-    sample = many(len(shared.rows), "text") + describe_origin(view.corpus)
-    sentence = headlines.describe_disagreement(
-        methods, float(shared.shares.mean()), shared.k, sample
-    )
-    order = np.argsort(shared.shares, kind="stable")
+    order, origin = np.argsort(shared.shares, kind="stable"), describe_origin(view.corpus)
     if view.within is not None:
-        order = order[view.within[shared.rows[order]]]
+        order, origin = order[view.within[shared.rows[order]]], " that the filter shows"
+    if not len(order):
+        return
+    share, texts = float(shared.shares[order].mean()), many(len(order), "text") + origin
+    sentence = headlines.describe_disagreement(methods, share, shared.k, texts)
     with slide("different", sentence):
         _show_table(
             view.corpus,
