@@ -127,10 +127,10 @@ def describe_shares(by_text: Mapping[str, tuple[Sequence[str], np.ndarray]]) -> 
 def _name_largest(words: Sequence[str], shares_of_places: np.ndarray) -> dict[str, float]:
     """Shares by words as ``“bank” (16% in 2 places)``, the largest first."""
     places: dict[str, list[float]] = {}  # shares by word
-    spelt: dict[str, str] = {}
+    spelling: dict[str, str] = {}
     for word, share in zip(words, shares_of_places.tolist(), strict=True):
         if any(map(str.isalnum, word)):
-            spelt.setdefault(word.lower(), word)
+            spelling.setdefault(word.lower(), word)
             places.setdefault(word.lower(), []).append(share)
     shares = {word: sum(parts) for word, parts in places.items()}
     ordered = sorted(shares, key=lambda word: -abs(shares[word]))
@@ -140,7 +140,7 @@ def _name_largest(words: Sequence[str], shares_of_places: np.ndarray) -> dict[st
         n = len(places[word])
         sign = "−" if shares[word] < 0 else ""
         often = f" in {n} places" if n > 1 else ""
-        return f"“{_cut_word(spelt[word])}” ({sign}{percent(abs(shares[word]))}{often})"
+        return f"“{_cut_word(spelling[word])}” ({sign}{percent(abs(shares[word]))}{often})"
 
     largest = [word for word in ordered[:NAMED] if percent(abs(shares[word])) not in next_ones]
     return {name(word): shares[word] for word in largest}
