@@ -13,6 +13,7 @@ from typing import Any
 
 _COUNTS = dict(enumerate("two three four five six seven eight nine ten".split(), 2))
 _NAMED_LINES = 5  # at most
+_MOST_DECIMALS = 6
 _TERMS = re.compile(r'"([^"]+)"|(\S+)')
 
 
@@ -53,11 +54,11 @@ def number(value: float, spec: str = "g") -> str:
     return f"−{text[1:]}" if text.startswith("-") else text
 
 
-def find_spec(values: Sequence[float]) -> str:
+def choose_format(values: Sequence[float]) -> str:
     """A format with as many decimals for all values: two digits of the middle one, not of 0."""
     sizes = [abs(value) for value in values if value and math.isfinite(value)]
     decimals = 1 - math.floor(math.log10(statistics.median(sizes))) if sizes else 2
-    return f".{min(max(decimals, 0), 6)}f"
+    return f".{max(decimals, 0)}f" if decimals <= _MOST_DECIMALS else ".1e"
 
 
 def percent(share: float) -> str:

@@ -22,7 +22,7 @@ from neuralviz.words import joined, many, number, percent
 ALIKE = 0.5  # share of the neighbours in common, beyond chance, from which two methods agree
 REAL = 0.5  # share of the nearest texts that a label needs for a sentence to be near it
 NAMED = 4  # clusters in a sentence
-MARKED_OFF = 2.0  # minimum ratio of a cluster's share of the texts found to its share of all
+LEAST_RATIO = 2.0  # minimum ratio of a cluster's share of the texts found to its share of all
 STRICT = 0.01  # of one of clusters with a word: people search often
 
 
@@ -147,7 +147,7 @@ def describe_matches(
     sentence = f"**{n_found:,}** of {many(n_texts, 'text')} contain{'s' * (n_found == 1)} {quoted}"
     name, n_there, size = max(clusters, key=lambda cluster: cluster[1], default=("", 0, 0))
     chance = compute_chance(n_there, n_found, size, n_texts) * len(clusters)
-    is_frequent = n_there * n_texts >= MARKED_OFF * n_found * size
+    is_frequent = n_there * n_texts >= LEAST_RATIO * n_found * size
     if name and is_frequent and n_there > max(1, REAL * n_found) and chance <= STRICT:
         part = "all" if n_there == n_found else f"{n_there:,} of them"
         sentence += f"; {part} are in the cluster {quote_cluster(name, size)}"

@@ -223,7 +223,7 @@ def _describe_worst_pair(
     away = ranks_away(data, measured)
     worst = int(np.abs(away).argmax())
     if abs(away[worst]) < FAR * len(data.scores):
-        return f"With {label}, every pair has about the rank that people give it."
+        return f"With {label}, every pair ranks about where people rank it."
     first, second = (quote(data.texts[side[worst]]) for side in (data.first, data.second))
     cosine, rest = measured.products[worst], np.delete(measured.products, worst)
     if away[worst] < 0:
@@ -257,7 +257,10 @@ def describe_separation(
 def name_kinds(data: DataSet, quote: Name) -> tuple[str, str]:
     """The pairs that count as similar, and those that count as dissimilar."""
     if isinstance(data, ScoredData):
-        return f"scores from {data.similar:g} up", f"scores up to {data.dissimilar:g}"
+        return (
+            f"pairs scored {data.similar:g} or higher",
+            f"pairs scored {data.dissimilar:g} or lower",
+        )
     noun = _label_noun(data, quote) if isinstance(data, LabelledData) else "group"
     return f"pairs of the same {noun}", "other pairs"
 
@@ -267,11 +270,7 @@ def title_yardstick(data: DataSet, measured: numbers.Measured, yardstick: Yardst
     if not yardstick.is_share:
         return begin(yardstick.title)
     clause = _describe_measured(data, measured, yardstick, _shorten_noun).clause
-    return begin(clause.rpartition(" ")[0])
-
-
-def name_guessing(data: DataSet) -> str:
-    return f"guessing the most frequent {_label_noun(data, _shorten_noun)}"
+    return begin(clause.removesuffix(" for").removesuffix(" in"))
 
 
 def _shorten_noun(noun: str) -> str:
@@ -306,7 +305,7 @@ def describe_pairs(data: ScoredData, measured: numbers.Measured, label: str) -> 
     low, high = (number(float(part.mean()), ".2f") for part in (ordered[:n], ordered[-n:]))
     return (
         f"With {label}, people's mean score is {high} for the third of the pairs with the highest "
-        f"cosine similarities, {low} for that with the lowest."
+        f"cosine similarities, {low} for the third with the lowest."
     )
 
 
@@ -341,15 +340,15 @@ def describe_followed_quality(
         label, high, low = short_name(results, name)(label), np.argmax(means), np.argmin(means)
         spreads = _spread_by_chance(maps[high]), _spread_by_chance(maps[low])
         if means[high] < _critical(len(maps)) * spreads[0]:
-            return f"By mean tau-c, {label} follows no quality significantly."
+            return f"By tau-c, {label} follows no quality significantly."
         n_pairs = len(maps) * (len(maps) - 1)
         if n_pairs and means[high] - means[low] < _critical(n_pairs) * np.hypot(*spreads):
             levels = write_range(means)
-            return f"By mean tau-c, {label} follows all qualities about equally ({levels})."
+            return f"By tau-c, {label} follows all qualities about equally ({levels})."
         entries = [Entry(quote(map_.quality), mean) for map_, mean in zip(maps, means, strict=True)]
         alike = "all qualities equally ({})"
         ranking = most_and_least(entries, "qualities", "most closely ({})", alike)
-        return f"By mean tau-c, {label} follows {ranking}."
+        return f"By tau-c, {label} follows {ranking}."
     return ""
 
 
@@ -375,7 +374,10 @@ def describe_shared_errors(results: Results, data: int, name: Name = str) -> str
         places = np.unravel_index(int(np.nanargmin(share)), share.shape)
         low, high = sorted(places, key=lambda row: int(overlap.shared[row, row]))
         better, worse = (name(results.rows[compared.rows[row]].label) for row in (low, high))
-        broken = many(int(overlap.shared[low, low]), _BROKEN[measure][1])
+        n_broken = int(overlap.shared[low, low])
+        if n_broken == 1:
+            continue
+        broken = many(n_broken, _BROKEN[measure][1])
         written = f"{share[low, high]:.0%}"
         of_pairs = [f"{one:.0%}" for one in share[np.triu_indices(len(share), 1)]]
         is_least = len(of_pairs) > 1 and of_pairs.count(written) == 1

@@ -31,7 +31,7 @@ from neuralviz.headlines import (
 )
 from neuralviz.layers.settings import POOLING_NAMES
 from neuralviz.training.similarity.settings import RUNG_MEANS, RUNG_NAMES, RUNGS, Rung
-from neuralviz.words import find_spec, joined, many, number
+from neuralviz.words import choose_format, joined, many, number
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.best_layer import BestLayer, MeasuredPooling
@@ -77,7 +77,7 @@ def describe_best_layer(
         bounds = interval_of_difference(layers[best.layer], layers[rival], coefficient)
         reason = f"{pairs} are too few to tell whether the difference is significant"
     rival_name = "the last layer" if rival == len(layers) - 1 else f"layer {rival}"
-    second = Entry(f"that in {rival_name}", best.rival_value)
+    second = Entry(rival_name, best.rival_value)
     return compare_two(measured, winner, second, bounds, reason), best
 
 
@@ -110,7 +110,7 @@ def describe_text(
     share, names = sum(word.importance for word in named), [_quote(word.word) for word in named]
     sentence = f"{share:.0%} of this text's embedding comes from {joined(names)}"
     if punctuation > named[-1].importance:  # which is left out of the words, but seen in colour
-        sentence += f", {punctuation:.0%} from punctuation"
+        sentence += f", {punctuation:.0%} from punctuation and symbols"
     if np.ptp(np.sort(turns)[-2:]) < CLEARLY:
         return f"{sentence}."
     layer = first + int(turns.argmax()) + 1
@@ -147,7 +147,7 @@ def describe_blocks(changes: Mapping[int, float], epoch: int, text: str) -> str:
         return ""
     entries, spec = (
         [Entry(f"block {block}", changes[block]) for block in changes],
-        find_spec(values),
+        choose_format(values),
     )
     if len(entries) == 1:
         clause = f"{entries[0].name} changed by {number(values[0], spec)}"

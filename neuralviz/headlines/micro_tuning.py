@@ -111,25 +111,26 @@ def describe_shares(by_text: Mapping[str, tuple[Sequence[str], np.ndarray]]) -> 
     equal shares are left out; empty if all are.
     """
     named = {name: _name_largest(words, shares) for name, (words, shares) in by_text.items()}
-    parts = [f"{joined(words)} in {name}" for name, words in named.items() if words]
+    parts = [f"{joined(list(words))} in {name}" for name, words in named.items() if words]
     if not parts:
         return ""
     is_one = len(parts) == 1 and sum(map(len, named.values())) == 1
     share, verb = ("share", "comes") if is_one else ("shares", "come")
-    opposite = "; a negative share pulled the other way" * any("(−" in part for part in parts)
+    is_negative = any(share < 0 for words in named.values() for share in words.values())
+    opposite = "; a negative share pulled the other way" * is_negative
     return (
-        f"Punctuation aside, the largest {share} of the change in the weights {verb} from "
+        f"Among words, the largest {share} of the change in the weights {verb} from "
         f"{', and from '.join(parts)}{opposite}."
     )
 
 
-def _name_largest(words: Sequence[str], shares_of_places: np.ndarray) -> list[str]:
-    """Words with their shares, such as ``“bank” (16% in 2 places)``, the largest first."""
+def _name_largest(words: Sequence[str], shares_of_places: np.ndarray) -> dict[str, float]:
+    """Shares by words as ``“bank” (16% in 2 places)``, the largest first."""
     places: dict[str, list[float]] = {}  # shares by word
-    spelt: dict[str, str] = {}
+    spelling: dict[str, str] = {}
     for word, share in zip(words, shares_of_places.tolist(), strict=True):
         if any(map(str.isalnum, word)):
-            spelt.setdefault(word.lower(), word)
+            spelling.setdefault(word.lower(), word)
             places.setdefault(word.lower(), []).append(share)
     shares = {word: sum(parts) for word, parts in places.items()}
     ordered = sorted(shares, key=lambda word: -abs(shares[word]))
@@ -139,10 +140,10 @@ def _name_largest(words: Sequence[str], shares_of_places: np.ndarray) -> list[st
         n = len(places[word])
         sign = "−" if shares[word] < 0 else ""
         often = f" in {n} places" if n > 1 else ""
-        return f"“{_cut_word(spelt[word])}” ({sign}{percent(abs(shares[word]))}{often})"
+        return f"“{_cut_word(spelling[word])}” ({sign}{percent(abs(shares[word]))}{often})"
 
     largest = [word for word in ordered[:NAMED] if percent(abs(shares[word])) not in next_ones]
-    return list(map(name, largest))
+    return {name(word): shares[word] for word in largest}
 
 
 def describe_progress(record: RunRecord) -> str:

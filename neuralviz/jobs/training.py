@@ -219,7 +219,8 @@ def example_training(corpus: Corpus, texts: Sequence[str]) -> TrainOnCorpus:
 
 def first_label(corpus: Corpus) -> str:
     """The page's default column of labels, the finest of which neighbours can vote; or empty."""
-    store, rows = CorpusStore(), range(min(corpus.n_texts, LABELS_READ))
+    every_nth = max(1, -(-corpus.n_texts // LABELS_READ))  # files may be sorted by label
+    store, rows = CorpusStore(), range(0, corpus.n_texts, every_nth)
     by_kind = {
         kind: [c.name for c in corpus.columns if c.kind == kind] for kind in ("text", "date")
     }

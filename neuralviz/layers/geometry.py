@@ -89,8 +89,8 @@ def followed_words(states: TokenStates, importance: np.ndarray) -> list[Followed
     written = [states.text.text[start:end].strip() for start, end in spans]
     names = [word.lower() for word in written]
     words = []
-    spelt = [name for name in names if any(map(str.isalnum, name))]
-    for name in dict.fromkeys(spelt or names):
+    word_names = [name for name in names if any(map(str.isalnum, name))]
+    for name in dict.fromkeys(word_names or names):
         places = [place for place, candidate in enumerate(names) if candidate == name]
         chosen = np.isin(word_of_token, places)
         spellings = {written[place] for place in places}

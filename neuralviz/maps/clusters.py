@@ -23,7 +23,7 @@ CLUSTER_WORDS, NAME_WORDS = 4, 2  # that distinguish a cluster; in its name, at 
 UNNAMED = "no typical words"  # of a cluster
 TELLING = 3  # words of a cluster that are tested together
 BY_CHANCE = 4e-4  # product of their chances, which about 2% of clusters at random reach
-MARKED_OFF = 2.0  # minimum frequency ratio, inside to outside, of a naming word
+LEAST_RATIO = 2.0  # minimum frequency ratio, inside to outside, of a naming word
 LIKELY_NOUN = 1 / 3  # share of noun places from which a word may name a cluster
 ENGLISH_FROM = 0.25  # share of stop words from which text counts as English (about half)
 
@@ -213,7 +213,7 @@ def _order_pairs(
 def _is_marked_off(times: int, n_within: int, times_outside: int, n_rest: int) -> bool:
     """Whether the frequency ratio holds with both counts shifted by one standard deviation."""
     lowest, highest = times - math.sqrt(times), times_outside + math.sqrt(times_outside)
-    return lowest * n_rest >= MARKED_OFF * highest * n_within
+    return lowest * n_rest >= LEAST_RATIO * highest * n_within
 
 
 def split_words(text: str) -> list[str]:

@@ -28,7 +28,7 @@ HELD = 1.0  # standard deviations above all pairs from which a cluster is held t
 LOOSE = 0.5  # share of the one method's similarity that the other's must not exceed
 COMMON = 0.8  # share of a cluster's texts with its phrase, and with each of its words
 COMMON_OUTSIDE = 0.5  # share of the other texts with a word from which it does not mark any off
-MARKED_OFF = 2.0  # minimum ratio of shares, inside to outside
+LEAST_RATIO = 2.0  # minimum ratio of shares, inside to outside
 FEWEST_WORDS = 3  # in a phrase
 MOST_WORDS = 100  # in a phrase
 NAMED_WORDS = 4
@@ -168,7 +168,7 @@ def is_marked_off(contains: np.ndarray, inside: np.ndarray, level: float) -> boo
     """Whether what texts contain is twice as frequent inside, and more than by chance."""
     n_inside, n_outside = int(inside.sum()), int((~inside).sum())
     n_in, n_out = int((contains & inside).sum()), int((contains & ~inside).sum())
-    is_frequent = n_in * n_outside >= MARKED_OFF * n_out * n_inside
+    is_frequent = n_in * n_outside >= LEAST_RATIO * n_out * n_inside
     return is_frequent and compute_chance(n_in, n_inside, n_in + n_out, len(inside)) <= level
 
 

@@ -65,21 +65,21 @@ def _find_learnt_best(report: TextReport) -> tuple[int, int] | None:
     text, before, after = report.text, report.before, report.after
     n_tokens = np.bincount(text.words)
     spans = text.word_spans
-    spelt = [text.text[slice(*span)].lower() for span in spans]
+    spellings = [text.text[slice(*span)].lower() for span in spans]
     rise = after.probability - before.probability
     n_masked = np.bincount(before.input)[before.input]
     ranked: list[tuple[bool, float, tuple[int, int]]] = []
     for token, word in enumerate(text.words.tolist()):
         positions = np.flatnonzero(before.token == token)
         is_word = n_tokens[word] == 1 and not text.unknown[token]
-        if not is_word or not len(positions) or not _HAS_LETTER.search(spelt[word]):
+        if not is_word or not len(positions) or not _HAS_LETTER.search(spellings[word]):
             continue
         positions = positions[n_masked[positions] == n_masked[positions].min()]
         was_right, is_right = (
             np.mean([words[i][0] == text.tokens[token] for i in positions]) > 0.5
             for words in (before.words, after.words)
         )
-        is_learnt = is_right and not was_right and spelt.count(spelt[word]) == 1
+        is_learnt = is_right and not was_right and spellings.count(spellings[word]) == 1
         ranked.append((bool(is_learnt), float(rise[positions].mean()), spans[word]))
     return max(ranked)[2] if ranked else None
 

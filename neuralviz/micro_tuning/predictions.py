@@ -274,5 +274,5 @@ def _fill_blank(
 
 
 def _spell_token(model: LanguageModel, token: int) -> str:
-    spelt = model.encoder.decode([token], skip_special_tokens=False).strip()
-    return spelt or model.tokenizer.convert_ids_to_tokens(token)
+    spelling = model.encoder.decode([token], skip_special_tokens=False).strip()
+    return spelling or model.tokenizer.convert_ids_to_tokens(token)

@@ -623,6 +623,7 @@ def _category_groups(colour: PointColour, codes: np.ndarray, flat: bool) -> Iter
         positions = np.flatnonzero(codes == code)
         trace = {
             "name": escape(shorten(category, _NAME_CHARACTERS)),
+            "meta": category,
             "legendrank": 1000 + code,
             "hovertemplate": f"{name}: {_escape_template(shorten(category, _HOVERED_NAME))}",
         }

@@ -14,7 +14,6 @@ from neuralviz.evaluation.rows import find_swept_options
 from neuralviz.evaluation.yardsticks import compute_leads
 from neuralviz.headlines import write_lead, write_values
 from neuralviz.headlines.evaluation import (
-    name_guessing,
     name_kinds,
     short_name,
     title_yardstick,
@@ -46,7 +45,7 @@ from neuralviz.words import number, percent
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.broken import Overlap
-    from neuralviz.evaluation.data import DataSet, Measure
+    from neuralviz.evaluation.data import Measure
     from neuralviz.evaluation.probing import Confusion
     from neuralviz.evaluation.results import Measured, QualityMap, Results, Yardstick
 
@@ -405,9 +404,9 @@ def yardstick_figure(results: Results, data: int, yardstick: Yardstick) -> go.Fi
         yardstick.axis,
         yardstick.form,
         [_read_published(results, data, row, yardstick.name) for row in rows],
-        _find_baselines(yardstick, measured[rows[0]], results.data[data]),
+        _find_baselines(yardstick, measured[rows[0]]),
         among,
-        [short_name(results)(among[row]) for row in rows],
+        list(map(short_name(results), (among[row] for row in rows))),
     )
     swept = find_swept_options(results.rows)
     options = {_OPTION_NAMES.get(name, name.replace("_", " ")): swept[name] for name in swept}
@@ -424,13 +423,12 @@ def yardstick_figure(results: Results, data: int, yardstick: Yardstick) -> go.Fi
     return figure
 
 
-def _find_baselines(yardstick: Yardstick, measured: Measured, data: DataSet) -> dict[str, float]:
+def _find_baselines(yardstick: Yardstick, measured: Measured) -> dict[str, float]:
     """What guessing, and what words alone, reach of an accuracy."""
     accuracy = measured.accuracies.get(yardstick.measure)
     if accuracy is None:
         return {}
-    guessing = escape(name_guessing(data))
-    baselines = {guessing: accuracy.baseline, "words alone (TF-IDF)": accuracy.tfidf}
+    baselines = {"majority baseline": accuracy.baseline, "TF-IDF baseline": accuracy.tfidf}
     return {name: value for name, value in baselines.items() if value is not None}
 
 
@@ -481,7 +479,7 @@ def common_figures(results: Results, data: int) -> Iterator[tuple[Measure, go.Fi
     compared = results.compared.get(data)
     if compared is None:
         return
-    labels = [short_name(results)(results.rows[row].label) for row in compared.rows]
+    labels = list(map(short_name(results), (results.rows[row].label for row in compared.rows)))
     for name, overlap in compared.overlaps.items():
         if np.isfinite(overlap.share).sum() >= 2 * 2:  # at least two rows have errors
             yield name, overlap_figure(labels, overlap, f"Shared errors: {name}")

@@ -172,7 +172,9 @@ def residual_figure(rung: Rung, errors: np.ndarray) -> go.Figure:
     x, y = {"title": "prediction − human score"}, {"title": "pairs"}
     figure, half = draw([histogram], "Errors", x, y), float(np.median(abs(errors)))
     look = {"fillcolor": BEFORE, "opacity": 0.25, "line_width": 0, "layer": "below"}
-    figure.add_vrect(-half, half, annotation_text="half", annotation_position="top left", **look)
+    figure.add_vrect(
+        -half, half, annotation_text="half of the pairs", annotation_position="top left", **look
+    )
     return figure.add_vline(x=0, line={"color": BEFORE, "width": 2, "dash": "dash"})
 
 
@@ -200,7 +202,7 @@ def predictions_figure(
     worst = [int(np.argmax(abs(predicted - scores)))]
     look: Trace = {"size": 20, "marker": {"symbol": "circle-open", "line": {"width": 3}}}
     look["name"] = "the worst prediction"
-    figure.add_trace(line(ends, ends, BEFORE, name="prediction = human score", **_DASHED))
+    figure.add_trace(line(ends, ends, BEFORE, name="perfect prediction", **_DASHED))
     figure.add_trace(dots(predicted[worst], scores[worst], BEFORE, **look))
     return figure.update_layout(showlegend=True)
 

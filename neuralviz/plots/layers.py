@@ -36,7 +36,7 @@ from neuralviz.plots.theme import (
     shorten,
     symmetric_range,
 )
-from neuralviz.words import find_spec, many, number
+from neuralviz.words import choose_format, many, number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -170,7 +170,7 @@ def weights_figure(
 
 def blocks_figure(changes: Mapping[int, float], measure: str, moment: str) -> go.Figure:
     """How much each block changed, by its number."""
-    spec = find_spec(list(changes.values()))
+    spec = choose_format(list(changes.values()))
     labels = {"text": [number(value, spec) for value in changes.values()]}
     return draw(
         [bars(list(changes), list(changes.values()), BLUE, "block %{x}: %{y:.4~g}", **labels)],
@@ -188,7 +188,7 @@ def marks_figure(norms: pd.DataFrame, *, measure: str, moment: str) -> go.Figure
     low = min(float(finite.min(initial=high)), 0.9 * high)  # makes equal changes look equal
     blocks, rows = list(map(int, norms.columns)), np.arange(len(norms))
     names = [[escape(kind)] * len(blocks) for kind in norms.index]
-    spec = find_spec(finite.tolist())
+    spec = choose_format(finite.tolist())
     labels = cell_values(norms.to_numpy(), lambda value: number(value, spec))
     look = {**CIVIDIS, **labels, "customdata": names}
     hover = "block %{x}<br>%{customdata}<br>%{z:.4~g}"

@@ -350,7 +350,9 @@ def widen(values: Iterable[float], share: float = 0.08) -> list[float]:
 
 def even_ticks(limits: Sequence[float], least: float = 0) -> dict[str, Any]:
     """At most six round ticks between limits, ``least`` apart, written with as many decimals."""
-    step = max((limits[1] - limits[0]) / 5, least)
+    step = max(least, (limits[1] - limits[0]) / 5)  # which may be NaN
+    if not step > 0:
+        return {}
     power = math.floor(math.log10(step))
     step = next(m for m in (1, 2, 5, 10) if m * 10.0**power >= 0.999 * step) * 10.0**power
     n_decimals = max(0, -math.floor(math.log10(1.001 * step)))

@@ -186,7 +186,7 @@ def moving_map_figure(
     """Texts at a snapshot, ``followed`` ones with where they were; ``maps`` set a common frame."""
     colours = _colours_of_groups(groups)
     ends, named = maps[[0, snapshot]], bool(snapshot and len(followed))
-    traces = _ways(ends, [colours.get(group, BEFORE) for group in groups], followed) * named
+    traces = _draw_lines(ends, [colours.get(group, BEFORE) for group in groups], followed) * named
     hover = "%{customdata[1]}<br>%{customdata[0]}"
     coloured = [group if group in colours else "" for group in groups]
     for name in [*colours, ""]:
@@ -205,15 +205,15 @@ def moving_map_figure(
     return draw(traces, f"Map {moment}", x_axis, y_axis, showlegend=True)
 
 
-def _ways(ends: np.ndarray, colours: Sequence[str], followed: Sequence[int]) -> list[Trace]:
+def _draw_lines(ends: np.ndarray, colours: Sequence[str], followed: Sequence[int]) -> list[Trace]:
     """Lines of followed texts from rings to large dots, at their [moment, text, 2] ``ends``."""
     hidden: Trace = {"showlegend": False}
     x, y = ends[..., 0], ends[..., 1]
-    ways = [line(x[:, i], y[:, i], colours[i], size=0, **hidden) for i in followed]
+    lines = [line(x[:, i], y[:, i], colours[i], size=0, **hidden) for i in followed]
     (x, now_x), (y, now_y) = x[:, followed], y[:, followed]
     ring: Trace = {"size": 14, "marker": {"symbol": "circle-open", "line": {"width": 2}}}
     rings = dots(x, y, BEFORE, name="before training", **ring)
-    return [*ways, rings, dots(now_x, now_y, [colours[i] for i in followed], size=14, **hidden)]
+    return [*lines, rings, dots(now_x, now_y, [colours[i] for i in followed], size=14, **hidden)]
 
 
 # --- tables ------------------------------------------------------------------------------------

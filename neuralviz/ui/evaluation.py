@@ -638,17 +638,18 @@ def _show_numbers(results: Results) -> None:
     if published.lines:
         st.caption("Published, with the paper's model:")
         show_html(table_html(published), f"{KEY}-published", title="Published results")
-    st.caption(f"Models: {plain(results.models())}.{_explain_gaps(results, table)}")
+    gaps = _explain_gaps(results, table, visible_columns)
+    st.caption(f"Models: {plain(results.models())}.{gaps}")
 
 
-def _explain_gaps(results: Results, table: Table) -> str:
-    """Why cells of the table are empty."""
+def _explain_gaps(results: Results, table: Table, visible_columns: Sequence[int]) -> str:
+    """Why cells of the table that are shown are empty."""
     finished = {row for row, _, _ in results.finished(0)}
     reasons = dict.fromkeys(
         "undefined" if row in finished else "not measured"
         for row, line in enumerate(table.lines)
-        for head, cell in zip(table.heads, line, strict=True)
-        if cell == EMPTY_CELL and head != "failed"
+        for column in visible_columns
+        if line[column] == EMPTY_CELL and table.heads[column] != "failed"
     )
     return f" {EMPTY_CELL}: {' or '.join(reasons)}." if reasons else ""
 

@@ -502,7 +502,7 @@ def _show_extremes(
             f"{many(len(words), 'word')} with {occurrences} in {many(result.n_read, 'text')}. Each "
             "dot is a word, placed at its variance: that of the cosines between its vectors at "
             "consecutive layers, averaged over its occurrences. Larger dots are more frequent "
-            "words. Special tokens and punctuation are excluded, and case is ignored."
+            "words. Special tokens, punctuation and symbols are excluded, and case is ignored."
         )
         with st.expander("All words, in three groups of equal size"):
             variance = st.column_config.NumberColumn(format="%.5f")

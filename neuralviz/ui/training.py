@@ -476,17 +476,15 @@ def choose_training(corpora: Sequence[Corpus]) -> tuple[TrainOnCorpus | None, bo
     place = row.container(width="content")
     with row.popover("Settings", icon=":material/tune:", key="training-settings"):
         options = _choose_settings()
-    pairs_place, problem = row.container(width="content"), ""
+    pairs_place = row.container(width="content")
     settings: tuple[TrainingSettings, ...] = ()
     source: PairSource | None = None
+    problem: NeuralvizError | None = None
     try:
         settings = tuple(TrainingSettings(**options, pairs=kind) for kind in kinds)
-        if not settings:
-            problem = "Choose one or two kinds of pairs."
-        else:
-            source = _make_pairs(corpus.id, settings[0])
+        source = _make_pairs(corpus.id, settings[0]) if settings else None
     except NeuralvizError as error:
-        problem = str(error)
+        problem = error
     pressed = place.button(
         "Train", type="primary", icon=":material/fitness_center:", disabled=source is None
     )
@@ -498,7 +496,10 @@ def choose_training(corpora: Sequence[Corpus]) -> tuple[TrainOnCorpus | None, bo
     )
     if source is None:
         with slide("training-problem"):
-            st.error(plain(problem))
+            if problem:
+                show_error(problem)
+            else:
+                st.info("Choose one or two kinds of pairs.")
         if settings:
             _offer_single_sentences(corpus.id, settings[0])
         return None, False
@@ -517,7 +518,7 @@ def _offer_single_sentences(corpus_id: str, settings: TrainingSettings) -> None:
         return
     update = {"training-sentences": 1, "training-shortest": 1}
     st.button(
-        "Make chunks of one sentence of any length",
+        "Use single sentences of any length",
         icon=":material/short_text:",
         on_click=st.session_state.update,
         args=(update,),

@@ -7,7 +7,8 @@ import re
 from functools import partial
 from html import unescape
 from pathlib import Path
-from typing import NoReturn
+from types import SimpleNamespace
+from typing import Any, NoReturn
 
 import numpy as np
 import pandas as pd
@@ -20,7 +21,7 @@ from neuralviz.embedders import embedder_spec
 from neuralviz.errors import ModelError, NeuralvizError
 from neuralviz.evaluation import measures
 from neuralviz.evaluation.data import DataSet, read_data
-from neuralviz.evaluation.results import RESULTS_FORMAT, MeasureSettings
+from neuralviz.evaluation.results import RESULTS_FORMAT, MeasureSettings, Table
 from neuralviz.models.shared import LOADERS
 from neuralviz.plots.report import report_html
 from neuralviz.reading.source import Source
@@ -243,6 +244,13 @@ def test_a_table_of_ones_own(
     assert {"This page (HTML)", "Report (HTML)", "CSV", "JSON"} <= {
         one.label for one in page.get("download_button")
     }
+
+
+@pytest.mark.parametrize(("columns", "explained"), [([0], ""), ([0, 1], " –: undefined.")])
+def test_dashes_of_hidden_columns_are_not_explained(columns: list[int], explained: str) -> None:
+    results: Any = SimpleNamespace(finished=lambda data: [(data, "mean", None)])
+    numbers = Table(["method", "tau-b"], [["mean", "–"]], ["", ""])
+    assert evaluation_page._explain_gaps(results, numbers, columns) == explained
 
 
 def test_columns_are_guessed_from_what_is_in_them_and_can_be_corrected(page: AppTest) -> None:

@@ -111,12 +111,16 @@ def test_two_ways_are_trained_and_one_encoder_is_saved_and_the_address_brings_th
     assert "mine" in again.selectbox(key="encoder").options
 
 
-def test_texts_are_measured_by_the_finest_column_that_neighbours_share() -> None:
+@pytest.mark.parametrize("n_read", [10_000, 30])
+def test_texts_are_measured_by_the_finest_column_that_neighbours_share(
+    monkeypatch: pytest.MonkeyPatch, n_read: int
+) -> None:
+    monkeypatch.setattr("neuralviz.jobs.training.LABELS_READ", n_read)
     columns = {
         "opened": [f"2025-01-{1 + i % 28:02}" for i in range(60)],
         "ticket": [f"T{i}" for i in range(60)],
-        "area": [f"area {i % 2}" for i in range(60)],
-        "product": [f"product {i % 4}" for i in range(60)],
+        "area": [f"area {i // 30}" for i in range(60)],
+        "product": [f"product {max(1, i // 15)}" for i in range(60)],
         "source": ["mail"] * 60,
     }
     texts = tuple(f"Text {i}." for i in range(60))
@@ -176,7 +180,7 @@ def test_what_cannot_be_trained_is_said_before_the_press(tiny: str) -> None:
     page = opened(corpus, tiny)
     assert "Too few of the 12 texts are long enough" in read_page(page)
     assert not can_train()
-    page = press(page, "Make chunks of one sentence of any length")
+    page = press(page, "Use single sentences of any length")
     assert "Too few" not in read_page(page)
     assert can_train()
     page = train(opened(corpus, tiny, **SHORT, training_frozen_blocks="3"))

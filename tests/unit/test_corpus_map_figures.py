@@ -75,6 +75,14 @@ def test_beyond_24_categories_the_smallest_are_others() -> None:
     assert len({trace.marker.color for trace in figure.data[1:13]}) == 12  # so many share none
 
 
+def test_labels_that_begin_alike_stay_apart_whatever_is_filtered_out() -> None:
+    labels = [100 * "a" + ending for ending in "bbc"]
+    figure = map_figure(points(3), np.arange(3), colour_by_category("n", labels), title="map")
+    (first, second) = figure.data
+    assert first.name == second.name
+    assert {first.meta, second.meta} == set(labels)
+
+
 def test_numbers_are_coloured_over_most_of_their_range_and_signed_ones_centred() -> None:
     values = np.append(np.arange(1000.0), [np.nan, 1e6])
     figure = map_figure(

@@ -98,7 +98,9 @@ def test_chances_are_those_of_the_hypergeometric_distribution():
     millions = [(165_000, 300_000, 600_000, 10**6), (5150, 10_000, 500_000, 10**6)]
     for n_common, n_drawn, n_marked, n in small + millions:
         exact = hypergeom.sf(n_common - 1, n, n_marked, n_drawn)
-        assert compute_chance(n_common, n_drawn, n_marked, n) == pytest.approx(exact, rel=1e-6)
+        assert compute_chance(n_common, n_drawn, n_marked, n) == pytest.approx(
+            exact, rel=1e-6 if n > 300 else 1e-9
+        )
 
 
 def test_traits_hold_where_chance_does_not_explain_them():

@@ -123,9 +123,15 @@ def test_cosines_that_differ_by_rounding_alone_are_ties_in_ranks_and_lists() -> 
 
 @pytest.mark.parametrize(
     ("limits", "least", "ticks"),
-    [((-2, 2), 1, (1, ".0f")), ((-48, 48), 1, (20, ".0f")), ((0.06, 0.19), 0, (0.05, ".2f"))],
+    [
+        ((-2, 2), 1, (1, ".0f")),
+        ((-48, 48), 1, (20, ".0f")),
+        ((0.06, 0.19), 0, (0.05, ".2f")),
+        ((np.nan, np.nan), 1, (1, ".0f")),
+    ],
 )
 def test_ticks_are_round_and_even(
     limits: tuple[float, float], least: float, ticks: tuple[float, str]
 ) -> None:
     assert tuple(even_ticks(limits, least).values()) == (pytest.approx(ticks[0]), ticks[1])
+    assert even_ticks([limits[0]] * 2) == {}

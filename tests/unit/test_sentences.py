@@ -160,9 +160,13 @@ def evaluations() -> Iterator[tuple[str, str]]:
     (by,) = yardsticks_of(many_labels, 0)
     yield "terms of labels", evaluation.explain_terms(many_labels, 0, by, named, str)
     three = np.array([[30, 9, 6], [9, 10, 8], [6, 8, 20]])
-    two = np.array([[1, 1], [1, 4]])
+    two, single = np.array([[2, 1], [1, 4]]), np.array([[1, 1], [1, 4]])
     found = results(groups(), *(error("triplets", n / 1000) for n in (30, 10, 20)))
-    for title, rows, shared in (("three", (0, 1, 2), three), ("two", (0, 1), two)):
+    for title, rows, shared in (
+        ("three", (0, 1, 2), three),
+        ("two", (0, 1), two),
+        ("two, of which one has one", (0, 1), single),
+    ):
         compared = found.having(Compared(0, rows, {"triplets": Overlap(shared, 528)}))
         yield f"shared errors of {title}", evaluation.describe_shared_errors(compared, 0, named)
     confused = {
@@ -365,6 +369,7 @@ def layer_views() -> Iterator[tuple[str, str]]:
     for title, changes in (
         ("blocks", [0.0451, 0.04, 0.0302]), ("blocks that tie", [0.4, 0.2, 0.4, 0.2, 0.3]),
         ("even blocks", [0.04, 0.0438]), ("one block", [12.0]),
+        ("tiny changes", [1e-8, 3e-8]),
     ):  # fmt: skip
         yield title, layers.describe_blocks(dict(enumerate(changes)), 3, "“a text”")
 
@@ -491,6 +496,8 @@ def runs() -> Iterator[tuple[str, str]]:
     yield "words that cancel", micro_tuning.describe_words(cancelling, 0)
     against = with_report(shares=np.where(places == 2, -0.28, 0.08))
     yield "a word against", micro_tuning.describe_words(against, 0)
+    signs = {"text 1": (["f(−x)", "cat"], np.array([0.6, 0.4]))}
+    yield "a word with a minus", micro_tuning.describe_shares(signs)
     spans = np.where(places[:, None] == 2, [0, 90], [0, 0])
     long = replace(report.text, text="a" * 90, spans=spans)
     yield "a long word", micro_tuning.describe_words(with_report(text=long), 0)
@@ -577,7 +584,9 @@ def test_permuted_labels_and_scores_decide_nothing() -> None:
     assert decided <= 2  # one in twenty is what a 95% interval allows
 
 
-@pytest.mark.parametrize("kind", ["agreement", "confusion", "landing", "qualities", "rows"])
+@pytest.mark.parametrize(
+    "kind", ["agreement", "confusion", "landing", "pairs", "qualities", "rows"]
+)
 def test_what_is_drawn_at_random_is_no_finding(kind: str) -> None:
     found = 0
     for seed in range(40):
@@ -597,6 +606,10 @@ def test_what_is_drawn_at_random_is_no_finding(kind: str) -> None:
             sizes = {"a": 210, "b": 30, "c": 30, "d": 30}
             sentence = corpus.describe_landing("A dog.", ["mean"], [near], "topic", ["A."], sizes)
             found += "the topic" in sentence
+        elif kind == "pairs":
+            data, settings = pairs(), MeasureSettings(("correlations",), resamples=200)
+            measured = measure(data, draw.normal(size=(len(data.texts), 4)), settings)
+            found += evaluation.describe_pairs(data, measured, "mean") != ""
         elif kind == "qualities":
             orders = draw.permuted(np.tile(np.arange(20.0), (6, 1)), axis=1)
             tau = np.array([correlate(order, np.arange(20.0)).kendall_c for order in orders])
@@ -634,7 +647,10 @@ def test_what_knows_nothing_of_labels_or_scores_is_no_finding(kind: str) -> None
             sentence = similar_texts.describe_similar_texts(methods, labels)
             decided += "difference is significant" in sentence
             few = [method.in_order(range(3)) for method in methods]
-            assert "agree" not in similar_texts.describe_agreement(few)
+            found = tuple(
+                f"The methods mean and cls {verb}" for verb in ("differ most on", "rank 3")
+            )
+            assert similar_texts.describe_agreement(few).startswith(found)
         elif kind == "ladder":
             changed = {name: {place: permute(one) for place, one in getattr(recorded, name).items()}
                        for name in ("baselines", "results")}  # fmt: skip

@@ -87,15 +87,16 @@ function putOnStage(node, layout) {
   change(layout, node.figure.layout.meta?.stage ?? {})
 }
 
-// Entries of the legend by their names, and by what they are of; an address tells no names.
+// Entries of the legend by their names (in meta, where long ones may begin alike), and by what they
+// are of; an address tells no names.
 function digestsOf({ data, layout }) {
   const digestOf = (text) =>
     [...text].reduce((sum, letter) => Math.imul(sum ^ letter.codePointAt(0), 16777619), 2166136261)
   const seen = {}
-  return data.map(({ name, showlegend, legendgroup }) => {
+  return data.map(({ name, meta, showlegend, legendgroup }) => {
     if (showlegend === false && !legendgroup) return ""
-    const entry = [layout.legend?.uirevision, legendgroup, name].join(" ")
-    if (!legendgroup) seen[entry] = (seen[entry] ?? 0) + 1 // long labels may begin alike
+    const entry = [layout.legend?.uirevision, legendgroup, meta ?? name].join(" ")
+    if (!legendgroup) seen[entry] = (seen[entry] ?? 0) + 1
     return (digestOf(`${entry} ${seen[entry] ?? ""}`) >>> 0).toString(36)
   })
 }
@@ -191,7 +192,7 @@ function readZoom(node) {
     for (const [name, at] of Object.entries(JSON.parse(seen))) {
       if (/^[xy]axis\d*$/.test(name)) node.zoomed[name] = { range: at, autorange: false }
       if (/^scene\d*$/.test(name)) node.zoomed[name] = { camera: at }
-      if (name === "hidden") node.hiddenEntries = at.map(String)
+      if (name === "hidden") node.hiddenEntries = at.filter((digest) => typeof digest === "string")
       else node.keptZoom[name] = at
     }
   } catch {

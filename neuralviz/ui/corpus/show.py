@@ -536,7 +536,7 @@ def _show_nearest(view: MapView) -> None:
     """The texts nearest to the searched sentence."""
     maps = [open_map for open_map in view.maps if open_map.kept.id in view.placed]
     if not maps:
-        st.caption("They are listed as soon as the sentence is placed.")
+        st.caption("The nearest texts appear once the sentence is placed.")
         return
     sentence = plain(shorten(st.session_state[SENTENCE], MOST_QUOTED))
     with slide("nearest", f"These texts are nearest to “{sentence}”."):
