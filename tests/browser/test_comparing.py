@@ -69,18 +69,6 @@ def test_two_methods_reordered_clicked_and_taken_away_and_html_is_not_run(
         field = page.get_by_role("combobox", name=name)
         expect(field).to_have_value(re.compile(rf"^{order[place]}\. "))
 
-    pairs, field = (
-        page.locator(".st-key-slide-compare-view [data-testid=stDataFrame]").first,
-        page.get_by_role("combobox", name="Text A"),
-    )
-    for column in (7, 8):  # a click on a cell is heard again once another pair is chosen
-        click_cell(page, SBERT_WK, 2, column)
-        expect(field).to_have_value(re.compile(rf"^{order[2]}\. "))
-        settled(page)
-        pairs.click(position={"x": 60, "y": 54})
-        expect(field).not_to_have_value(re.compile(rf"^{order[2]}\. "))
-        settled(page)
-
     with open_menu(page) as menu:
         _, content = save(page, find_row(menu, "mean").get_by_role("button", name="CSV"))
     table = pd.read_csv(io.BytesIO(content))
