@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 QUOTED = 28  # characters of a text
 LONGEST_WORD = 24  # characters of a word in a sentence
 NAMED = 3  # words with the largest shares
+VISIBLE = 0.05  # size of a share whose bar is clearly seen
 MOST_GUESSES = 5  # in a sentence
 UNREADABLE = 0.5  # share of a text's tokens that are unknown to the vocabulary
 
@@ -116,7 +117,11 @@ def describe_shares(by_text: Mapping[str, tuple[Sequence[str], np.ndarray]]) -> 
         return ""
     is_one = len(parts) == 1 and sum(map(len, named.values())) == 1
     share, verb = ("share", "comes") if is_one else ("shares", "come")
-    is_negative = any(share < 0 for words in named.values() for share in words.values())
+    is_negative = any(
+        min([*named[name].values(), min(shares) + VISIBLE]) < 0
+        for name, (_, shares) in by_text.items()
+        if named[name]
+    )
     opposite = "; a negative share pulled the other way" * is_negative
     return (
         f"Among words, the largest {share} of the change in the weights {verb} from "
