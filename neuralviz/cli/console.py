@@ -54,7 +54,8 @@ class Commands(TyperGroup):
         except typer.BadParameter as error:
             if error.param is None:
                 raise
-            print_message(f"{error.param.opts[0]}: {error.message}.")
+            name, problem = error.param.opts[0], error.message
+            print_message(f"{name}: {problem}." if problem else f"{name} is missing. See --help.")
             raise typer.Exit(REFUSED) from error
         except NeuralvizError as error:
             print_message(str(error))

@@ -292,6 +292,8 @@ def test_every_command_has_a_line_and_a_help(run):
         ),
         ("project a -o b.html --perplexity slow", "--perplexity: Input should be a valid number"),
         ("embed a.txt -o b.csv --limit 0", "--limit: Input should be greater than or equal to 1"),
+        ("embed a.txt", "--output is missing. See --help."),
+        ("tune", "text is missing. See --help."),
     ],
 )
 def test_a_value_of_another_kind_is_refused_in_a_sentence(run, words: str, sentence: str):
