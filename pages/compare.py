@@ -1,7 +1,6 @@
 """Compare: the same texts embedded by several methods, side by side."""
 
-from neuralviz.headlines import METHOD_LINES, explain_methods
-from neuralviz.ui.compare import show
+from neuralviz.ui.compare import METHODS_IN_SHORT, show
 from neuralviz.ui.page import show_page_header
 
 show_page_header(
@@ -17,7 +16,7 @@ show_page_header(
         "from its least to its most similar pair. Methods use different ranges, so a pair's "
         "**rank** among all pairs says more than its cosine similarity. The **table** lists the "
         "pairs whose ranks differ most, as a share of all ranks; select a row to see its texts. "
-        + explain_methods(METHOD_LINES)
+        + METHODS_IN_SHORT
         + " In the examples, a text's **form** is its kind, such as a headline or a question."
     ),
     "Neural Embeddings for Text, sections 2 and 3, Appendices G and H; SBERT-WK, section IV",

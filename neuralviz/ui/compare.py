@@ -27,7 +27,7 @@ from neuralviz.evaluation.similarity import (
     rank_differences,
     usable_labels,
 )
-from neuralviz.headlines import explain_methods
+from neuralviz.headlines import METHOD_LINES, explain_methods
 from neuralviz.headlines.micro_tuning import describe_shares
 from neuralviz.headlines.similar_texts import describe_agreement, describe_similar_texts
 from neuralviz.jobs import Run
@@ -90,6 +90,7 @@ FORMS = ("headline", "question", "diary", "complaint")
 AS_GIVEN, CLUSTERED = "Original", "Clustered by the first method"  # orders of texts
 HEIGHTS = {1: 560, 2: 460, 3: 390, 4: 460}  # px, by the number of methods
 LISTED_PAIRS = 500
+METHODS_IN_SHORT = explain_methods(METHOD_LINES)
 TEXT_COLUMNS = ("text A", "text B")
 FRAMED_LENGTH = 90  # characters: one line or two of the stage
 MOST_BEGINNINGS = 4

@@ -281,6 +281,7 @@ def test_back_and_forward_change_one_thing_at_a_time(page: Page, address: str) -
         page.keyboard.press("Enter")
         seen.append(see(page))
     page.get_by_role("link", name="How it works", exact=True).click()
+    page.locator("[aria-label='What the model puts into the blank'] .main-svg").first.wait_for()
     story = see(page)
     page.get_by_role("button", name="Next").click()
     expect(page).to_have_url(re.compile("moment=2"))

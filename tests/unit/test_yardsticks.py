@@ -28,10 +28,10 @@ def test_a_pair_that_is_right_is_not_the_worst() -> None:
     """Half of the pairs have the score 0, so all ranks of the lower half are right for them."""
     data = scored([0, 0, 0, 0, 0, 0, 3, 4, 4.5, 5])
     right = Measured(products=np.array([-0.02, 0.01, 0.02, 0.03, 0.04, 0.1, 0.2, 0.3, 0.4, 0.5]))
-    assert said(data, right) == "With <mean>, every pair has about the rank that people give it."
+    assert said(data, right) == "With <mean>, every pair ranks about where people rank it."
     assert worst_cases(data, right) == {}
     one_off = Measured(products=np.array([-0.02, 0.01, 0.02, 0.03, 0.04, 0.1, 0.3, 0.2, 0.4, 0.5]))
-    assert said(data, one_off) == "With <mean>, every pair has about the rank that people give it."
+    assert said(data, one_off) == "With <mean>, every pair ranks about where people rank it."
     (cases,) = worst_cases(data, one_off).values()
     assert cases["text 1"].tolist() == ["one 6", "one 7"]
 
