@@ -247,10 +247,12 @@ def write_times(counts: np.ndarray) -> str:
 
 def explain_methods(methods: Iterable[str], name: Name = "**{}**".format) -> str:
     """What methods are, in a few words each; nothing of unknown ones."""
-    known = dict.fromkeys(method for method in methods if method in METHODS)
-    lines = {method: re.split("[;.,]", METHODS[method].line)[0] for method in known}
+    named_methods = dict.fromkeys(method for method in methods if method in METHODS)
+    lines = {method: re.split("[;.,]", METHODS[method].line)[0] for method in named_methods}
     lines = {method: line[0].lower() + line[1:] for method, line in lines.items()}
-    return " ".join(f"{name(one)}: {METHOD_LINES.get(one, lines[one])}." for one in known)
+    return " ".join(
+        f"{name(method)}: {METHOD_LINES.get(method, line)}." for method, line in lines.items()
+    )
 
 
 def begin(sentence: str) -> str:

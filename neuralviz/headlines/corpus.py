@@ -229,7 +229,7 @@ def describe_held_group(
     lengths: tuple[int, int] | None = None,  # median words, in the group and outside
 ) -> str:
     """A group that one method holds together far more than the other, and what its texts share."""
-    above, by_other = (number(mean, ".1f") for mean in within)
+    highest, lowest = (number(mean, ".1f") for mean in within)
     kind = ""
     if lengths:
         kind = "longer " if lengths[0] > lengths[1] else "shorter "
@@ -241,6 +241,6 @@ def describe_held_group(
         shared = f"share “{phrase}”"
     return (
         f"By **{methods[0]}**, **{many(n_texts, kind + 'text')}** are closer than by "
-        f"**{methods[1]}** (mean cosine {above} standard deviations above average, against "
-        f"{by_other}): they {shared}."
+        f"**{methods[1]}** (mean cosine {highest} standard deviations above average, against "
+        f"{lowest}): they {shared}."
     )

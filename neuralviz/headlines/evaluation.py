@@ -281,10 +281,10 @@ def explain_terms(
     results: Results, data: int, yardstick: Yardstick, name: Name, quote: Name
 ) -> str:
     """What the labels, the measure and the methods of a verdict are, in a few words each."""
-    shown, terms = results.data[data], []
-    if isinstance(shown, LabelledData) and not isinstance(shown, ProbingTask):
-        values = join_names([quote(value) for value in sorted(set(shown.labels))])
-        terms.append(f"{begin(_label_noun(shown, quote))}: {values}.")
+    measured_data, terms = results.data[data], []
+    if isinstance(measured_data, LabelledData) and not isinstance(measured_data, ProbingTask):
+        values = join_names([quote(value) for value in sorted(set(measured_data.labels))])
+        terms.append(f"{begin(_label_noun(measured_data, quote))}: {values}.")
     if yardstick.measure in _YARDSTICKS:
         terms.append(_YARDSTICKS[yardstick.measure])
     methods = dict.fromkeys(part.method for row in results.rows for part in row.spec.singles)
@@ -315,15 +315,15 @@ def describe_confusion(confusion: Confusion, label: str, quote: Name) -> str:
     n_own, n_taken = confusion.counts.sum(axis=1), missed.sum(axis=0)
     n_others = n_own.sum() - n_own
     excess = missed - np.outer(n_own, n_taken / np.maximum(n_others, 1))
-    own, taken = divmod(int(excess.argmax()), len(n_own))
-    n, of_own, of_others = int(missed[own, taken]), int(n_own[own]), int(n_others[taken])
-    chance = compute_chance(n, of_own, int(n_taken[taken]), of_others)
+    row, column = divmod(int(excess.argmax()), len(n_own))
+    n, of_own, of_others = int(missed[row, column]), int(n_own[row]), int(n_others[column])
+    chance = compute_chance(n, of_own, int(n_taken[column]), of_others)
     if chance * excess.size > SIGNIFICANT:
         return ""
-    rest = percent((n_taken[taken] - n) / (of_others - of_own))
+    rest = percent((n_taken[column] - n) / (of_others - of_own))
     return (
         f"With {label}, {percent(n / of_own)} of {many(of_own, 'text')} of "
-        f"{quote(confusion.labels[own])} are taken for {quote(confusion.labels[taken])}, "
+        f"{quote(confusion.labels[row])} are taken for {quote(confusion.labels[column])}, "
         f"significantly more than of other labels ({rest})."
     )
 

@@ -97,11 +97,11 @@ def _describe_difference(first: Similarity, second: Similarity) -> str:
     pair = furthest_apart(first, second)
     if pair is None or first.ranks[pair] == second.ranks[pair]:
         return ""
-    one, other = (f"{round(s.ranks[pair]):,}" for s in (first, second))
+    first_rank, second_rank = (f"{round(s.ranks[pair]):,}" for s in (first, second))
     n_pairs = f"{np.isfinite(first.of_pairs).sum():,}"
     return (
-        f"differ most on texts {pair[0] + 1} and {pair[1] + 1}: this pair has rank {one} of "
-        f"{n_pairs} by {first.method}, {other} by {second.method} (1: most similar)"
+        f"differ most on texts {pair[0] + 1} and {pair[1] + 1}: this pair has rank {first_rank} of "
+        f"{n_pairs} by {first.method}, {second_rank} by {second.method} (1: most similar)"
     )
 
 

@@ -112,9 +112,9 @@ def cluster_names(cluster_words: Sequence[Sequence[str]]) -> tuple[str, ...]:
             first[word] = min(first.get(word, (place, cluster)), (place, cluster))
     names: list[str] = []
     for cluster, words in enumerate(cluster_words):
-        own = " ".join(word for word in words[:NAME_WORDS] if first[word][1] == cluster)
+        short_name = " ".join(word for word in words[:NAME_WORDS] if first[word][1] == cluster)
         longer = (" ".join(words[:n]) for n in range(NAME_WORDS, len(words) + 1))
-        every = filter(None, [own, *longer])
+        every = filter(None, [short_name, *longer])
         names.append(next((name for name in every if name not in names), " ".join(words)))
     return tuple(name or UNNAMED for name in names)
 

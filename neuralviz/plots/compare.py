@@ -96,10 +96,12 @@ def difference_heatmap(first: Similarity, second: Similarity, layout: Layout) ->
     difference = rank_differences(first, second)
     limits = symmetric_range(difference)
     matrix = _matrix(difference, layout, limits, "ranks", "+.0f")
-    one, other = escape(first.method), escape(second.method)
-    title = f"orange: {one} ranks higher, purple: {other}"
+    first_name, second_name = escape(first.method), escape(second.method)
+    title = f"orange: {first_name} ranks higher, purple: {second_name}"
     matrix["colorbar"] = _bar_below(title, limits, least=1)
-    return _draw_matrix(matrix, f"Difference of the ranks by {one} and {other}", layout)
+    return _draw_matrix(
+        matrix, f"Difference of the ranks by {first_name} and {second_name}", layout
+    )
 
 
 def _draw_matrix(matrix: Trace, title: str, layout: Layout) -> go.Figure:

@@ -232,7 +232,7 @@ class Panel:
 
     def name_in_full(self, similarity: Similarity) -> str:
         """The label of a method, which a file has no other place for."""
-        places = [place for place, one in self.by_place.items() if one is similarity]
+        places = [place for place, renamed in self.by_place.items() if renamed is similarity]
         return self.comparison[places[0]].method
 
     @cached_property

@@ -470,8 +470,8 @@ def _describe_difference(
     of_record = record.model_id, record.texts, record.settings
     if (model_id, tuple(texts), settings) == of_record:
         return ""
-    others = "These figures belong to other texts or settings, or to another model."
-    return others if settings is None else f"{others} Press **Tune** to update them."
+    sentence = "These figures belong to other texts or settings, or to another model."
+    return sentence if settings is None else f"{sentence} Press **Tune** to update them."
 
 
 @st.cache_resource(max_entries=1, show_spinner=False)

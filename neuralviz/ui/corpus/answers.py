@@ -136,7 +136,7 @@ def _describe_numbers(view: MapView, coloured: OpenMap, option: str) -> str:
     kind, _, name = option.partition(":")
     if kind not in LOSSES:  # the same for all maps
         coloured = view.maps[view.colours.index(option)]
-        methods = sorted(view.methods, key=lambda one: one.embedder != coloured.embedder)
+        methods = sorted(view.methods, key=lambda open_map: open_map.embedder != coloured.embedder)
     numbers = view.corpus.numbers(name) if kind in ("number", "label") else colour.values
     assert numbers is not None
     trends = [open_map.trend(option, numbers) for open_map in methods]

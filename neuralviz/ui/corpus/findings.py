@@ -67,9 +67,9 @@ def show_findings(view: MapView, headline: str) -> None:
     """
     held = list(_peek_held(view) or ())
     if not st.session_state.get(SENTENCE):
-        shown = [group for group in held if _is_selected(view, group)]
-        headline = " ".join(_describe_held(view, group) for group in shown) or headline
-        held = [group for group in held if group not in shown]
+        selected_groups = [group for group in held if _is_selected(view, group)]
+        headline = " ".join(_describe_held(view, group) for group in selected_groups) or headline
+        held = [group for group in held if group not in selected_groups]
     show_headline(headline, key="maps")
     pairs = _peek_pairs(view.corpus, view.maps[0].embedder)
     n_similar = int(pairs.findings.sum()) if pairs else 0
@@ -334,9 +334,9 @@ def _group(
     """The texts that are kept; None where choosing them takes long."""
     chosen = read_chosen(corpus)
     choice = embedder.id, threshold, rule, chosen
-    known: KeptTexts | None = corpus.groups.peek(choice)
-    if known is not None or st.session_state.get(_SLOW) == choice:  # not at every click
-        return known
+    groups: KeptTexts | None = corpus.groups.peek(choice)
+    if groups is not None or st.session_state.get(_SLOW) == choice:  # not at every click
+        return groups
 
     def group() -> KeptTexts:
         end, kept = time.monotonic() + PATIENCE, (corpus.store, corpus.corpus, embedder)

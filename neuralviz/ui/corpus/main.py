@@ -273,13 +273,13 @@ def find_first_methods(corpus: Corpus, imported: Mapping[str, EmbedderSpec]) -> 
     store, (usual, other) = CorpusStore(), FIRST_METHODS
     specs = {embedder.id: embedder.spec for embedder in store.vectors.embedders()}
     by_spec = {spec.to_json(): label for label, spec in imported.items()}
-    made = [
+    map_methods = [
         by_spec.get(spec) or EmbedderSpec.from_json(spec).method
         for kept in reversed(KeptMaps(store).list_maps(corpus))
         if (spec := specs.get(kept.embedder))
     ]
-    known = [method for method in made if method in (*METHODS, *imported)]
-    first = next((method for method in known if method != other), (known or [usual])[0])
+    available = [method for method in map_methods if method in (*METHODS, *imported)]
+    first = next((method for method in available if method != other), (available or [usual])[0])
     return first, usual if first == other else other
 
 
