@@ -16,13 +16,12 @@ from neuralviz.headlines import (
     rank_hits,
     write_values,
 )
-from neuralviz.maps.shares import compute_chance
+from neuralviz.maps.shares import LEAST_RATIO, compute_chance
 from neuralviz.words import joined, many, number, percent
 
 ALIKE = 0.5  # share of the neighbours in common, beyond chance, from which two methods agree
 REAL = 0.5  # share of the nearest texts that a label needs for a sentence to be near it
 NAMED = 4  # clusters in a sentence
-LEAST_RATIO = 2.0  # minimum ratio of a cluster's share of the texts found to its share of all
 STRICT = 0.01  # of one of clusters with a word: people search often
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from neuralviz.maps.neighbours import distinct_rows
 from neuralviz.maps.nouns import Nouns
-from neuralviz.maps.shares import compute_chance
+from neuralviz.maps.shares import LEAST_RATIO, compute_chance
 
 SMALLEST_CLUSTER = 5  # texts
 LARGEST_SMALLEST = 250  # texts; more would lose small topics of a large corpus
@@ -23,7 +23,6 @@ CLUSTER_WORDS, NAME_WORDS = 4, 2  # that distinguish a cluster; in its name, at 
 UNNAMED = "no typical words"  # of a cluster
 TELLING = 3  # words of a cluster that are tested together
 BY_CHANCE = 4e-4  # product of their chances, which about 2% of clusters at random reach
-LEAST_RATIO = 2.0  # minimum frequency ratio, inside to outside, of a naming word
 LIKELY_NOUN = 1 / 3  # share of noun places from which a word may name a cluster
 ENGLISH_FROM = 0.25  # share of stop words from which text counts as English (about half)
 

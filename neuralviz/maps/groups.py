@@ -19,7 +19,7 @@ from neuralviz.maps.clusters import (
     naming_words,
     split_words,
 )
-from neuralviz.maps.shares import compute_chance
+from neuralviz.maps.shares import LEAST_RATIO, compute_chance
 
 PERMUTATIONS = 999  # none may reach what is decided: a level of 1 in 1,000
 AT_ONCE = 37  # permutations, a divisor of their number
@@ -28,7 +28,6 @@ HELD = 1.0  # standard deviations above all pairs from which a cluster is held t
 LOOSE = 0.5  # share of the one method's similarity that the other's must not exceed
 COMMON = 0.8  # share of a cluster's texts with its phrase, and with each of its words
 COMMON_OUTSIDE = 0.5  # share of the other texts with a word from which it does not mark any off
-LEAST_RATIO = 2.0  # minimum ratio of shares, inside to outside
 FEWEST_WORDS = 3  # in a phrase
 MOST_WORDS = 100  # in a phrase
 NAMED_WORDS = 4

@@ -10,6 +10,7 @@ import scipy  # loads submodules lazily
 
 from neuralviz.errors import NeuralvizError
 
+LEAST_RATIO = 2.0  # of a share inside to that outside, from which what is inside is marked off
 _TAIL = 0.025  # of a 95% interval
 _TERMS = 10_000  # of a sum of probabilities
 
