@@ -24,6 +24,7 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from neuralviz.arrays import unit_vectors
+from neuralviz.embedders.splits import SplitVector, join_splits
 from neuralviz.errors import (
     LONG_TEXT,
     LongTextWarning,
@@ -151,6 +152,20 @@ class Embedder(ABC):
     @abstractmethod
     def _embed(self, read: Sequence[Any], should_stop: ShouldStop) -> Embedded:
         """Vectors and losses; polls ``should_stop`` every second."""
+
+    def _split(self, read: Sequence[Any], should_stop: ShouldStop) -> list[SplitVector] | None:
+        """The parts of each text's vector; None if it is no sum of parts of its tokens."""
+        return None
+
+    def split(
+        self, texts: Sequence[str], *, should_stop: ShouldStop = never
+    ) -> list[SplitVector] | None:
+        """For each text, the parts that add up to its unit vector, one a token, in float64.
+
+        None where the method or the length of a text allows no such split. Raises as `read`.
+        """
+        splits = self._split(self.read(texts), should_stop)
+        return None if splits is None else [split.normalize() for split in splits]
 
     def _length(self, read: Any) -> int:
         return len(read)
@@ -719,3 +734,11 @@ class ConcatenatedEmbedder(Embedder):
         pairs = zip(self.parts, zip(*read, strict=True), strict=True)
         embedded = [part._embed(texts, should_stop) for part, texts in pairs]
         return self.combine(*zip(*embedded, strict=True))
+
+    def _split(
+        self, read: Sequence[tuple[Any, ...]], should_stop: ShouldStop
+    ) -> list[SplitVector] | None:
+        pairs = zip(self.parts, zip(*read, strict=True), strict=True)
+        by_part = [part._split(texts, should_stop) for part, texts in pairs]
+        known = [splits for splits in by_part if splits is not None]
+        return [*map(join_splits, zip(*known, strict=True))] if len(known) == len(by_part) else None

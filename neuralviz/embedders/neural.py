@@ -12,10 +12,11 @@ import torch
 from torch.func import functional_call
 
 from neuralviz.embedders.base import Embedded, ModelEmbedder, missing_losses
+from neuralviz.embedders.splits import Part, SplitVector, join_splits
 from neuralviz.errors import SettingsError, ShouldStop
 from neuralviz.layers.states import make_pooling, pool_texts
-from neuralviz.micro_tuning.events import neural_embeddings
-from neuralviz.micro_tuning.loop import learn, learn_by_epoch, loss_gradients
+from neuralviz.micro_tuning.events import collect_result, neural_embeddings
+from neuralviz.micro_tuning.loop import learn, learn_by_epoch, loss_gradients, tune
 from neuralviz.micro_tuning.products import warn_of_imitated_bf16
 from neuralviz.micro_tuning.settings import (
     DEFAULT_BLUEPRINTS,
@@ -24,6 +25,7 @@ from neuralviz.micro_tuning.settings import (
     TuningSettings,
     check_settings,
 )
+from neuralviz.micro_tuning.watching import can_follow
 from neuralviz.models import LanguageModel, TokenizedText
 from neuralviz.models.passes import copy_network
 
@@ -42,6 +44,21 @@ class _LearningEmbedder(ModelEmbedder):
     def dim(self) -> int:
         sizes = {layer.name: layer.size for layer in self.model.layers}
         return sum(sizes[name] for name in self.settings.layers)
+
+    def _split_deltas(
+        self,
+        text: TokenizedText,
+        tokens: Sequence[np.ndarray],
+        deltas: Sequence[np.ndarray],
+        rest: str,
+    ) -> SplitVector:
+        """From each layer's [dim] delta and its [token, dim] parts; what they lack is the rest."""
+        splits = []
+        for layer, parts, delta in zip(self.settings.layers, tokens, deltas, strict=True):
+            exact = parts.astype(np.float64)
+            rows = np.vstack([exact, delta.astype(np.float64) - exact.sum(axis=0)])
+            splits.append(SplitVector.of_text(text, [Part(layer, 0, rows)], rest))
+        return join_splits(splits)
 
 
 class NeuralEmbedder(_LearningEmbedder):
@@ -75,6 +92,21 @@ class NeuralEmbedder(_LearningEmbedder):
         learn_texts = learn if self._shared is None else self._shared.learn
         result = learn_texts(self.model, read, self.settings, should_stop)
         return result.embeddings, end_losses(result)
+
+    def _split(
+        self, read: Sequence[TokenizedText], should_stop: ShouldStop
+    ) -> list[SplitVector] | None:
+        model, settings = self.model, self.settings
+        if not can_follow(model, read, settings):
+            return None
+        events = tune(model, read, settings, with_token_shares=True, should_stop=should_stop)
+        result = collect_result(events)
+        assert result.shares is not None, "shares were asked for"
+        deltas = zip(*result.deltas, strict=True)
+        return [
+            self._split_deltas(text, shares.tokens, layers, "weight decay")
+            for text, shares, layers in zip(read, result.shares, deltas, strict=True)
+        ]
 
 
 def share_epochs(embedders: Sequence[NeuralEmbedder]) -> None:
@@ -184,6 +216,22 @@ class GradientEmbedder(_LearningEmbedder):
         gradients = loss_gradients(self.model, read, self.settings, should_stop)
         downhill = neural_embeddings(tuple(-layer for layer in gradients))
         return downhill, missing_losses(len(read))
+
+    def _split(
+        self, read: Sequence[TokenizedText], should_stop: ShouldStop
+    ) -> list[SplitVector] | None:
+        model, settings = self.model, self.settings
+        if not can_follow(model, read, settings):
+            return None
+        gradients = loss_gradients(model, read, settings, should_stop, by_token=True)
+        ends = np.cumsum([0, *map(len, read)])
+        return [
+            self._split_deltas(
+                text, tokens, [part.sum(axis=0, dtype=np.float64) for part in tokens], ""
+            )
+            for text, start, end in zip(read, ends, ends[1:], strict=False)
+            for tokens in [[-layer[start:end] for layer in gradients]]
+        ]
 
 
 class TunedOutputEmbedder(_LearningEmbedder):

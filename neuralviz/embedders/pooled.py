@@ -5,21 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from itertools import starmap
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import torch
 
 from neuralviz.embedders.base import Embedded, ModelEmbedder, missing_losses
+from neuralviz.embedders.splits import Part, SplitVector, join_splits
 from neuralviz.layers.sbert_wk import part_pooling
 from neuralviz.layers.settings import PoolingName, Variant, check_layer_numbers, check_sbert_wk
-from neuralviz.layers.states import LayerStates, Pooling, make_pooling, pool_texts
+from neuralviz.layers.states import Pooling, make_pooling, pool_texts, split_texts
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from neuralviz.errors import ShouldStop
     from neuralviz.models import TextModel, TokenizedText
+
+SPECIAL_TOKENS = "special tokens"
 
 
 class _StatesEmbedder(ModelEmbedder):
@@ -32,6 +33,17 @@ class _StatesEmbedder(ModelEmbedder):
     def _embed(self, read: Sequence[TokenizedText], should_stop: ShouldStop) -> Embedded:
         (vectors,) = pool_texts(self.model, read, [self.pooling], should_stop=should_stop)
         return vectors, missing_losses(len(read))
+
+    def _split(self, read: Sequence[TokenizedText], should_stop: ShouldStop) -> list[SplitVector]:
+        pooled = split_texts(self.model, read, self.pooling, should_stop=should_stop)
+        return [
+            SplitVector.of_text(text, starmap(_name_part, by_layer.items()), SPECIAL_TOKENS)
+            for text, by_layer in zip(read, pooled, strict=True)
+        ]
+
+
+def _name_part(layer: int, rows: np.ndarray, block: int = 0) -> Part:
+    return Part(f"layer {layer}", block, rows)
 
 
 class PooledEmbedder(_StatesEmbedder):
@@ -119,14 +131,20 @@ class LayerwiseEmbedder(ModelEmbedder):
         return vectors.reshape(len(vectors), self.n_layers, self.model.d_model)
 
     def _embed(self, read: Sequence[TokenizedText], should_stop: ShouldStop) -> Embedded:
-        (vectors,) = pool_texts(self.model, read, [self._pooling], should_stop=should_stop)
-        by_layer = vectors.reshape(len(vectors), self.n_layers, self.model.d_model)
+        pooled = pool_texts(self.model, read, self._of_layer, should_stop=should_stop)
+        by_layer = np.stack(pooled, axis=1)
         length = np.linalg.norm(by_layer.astype(np.float64), axis=2, keepdims=True)
         length *= math.sqrt(self.n_layers)
         scaled = np.divide(by_layer, length, out=np.zeros_like(by_layer), where=length != 0)
-        return scaled.reshape(vectors.shape), missing_losses(len(read))
+        return scaled.reshape(len(read), -1), missing_losses(len(read))
 
-    def _pooling(self, states: LayerStates) -> tuple[Tensor, Tensor]:
-        """[row, layer · d_model] sums, and sums of weights, which are the same at every layer."""
-        pooled = [pooling(states) for pooling in self._of_layer]
-        return torch.cat([sums for sums, _ in pooled], dim=1), pooled[0][1]
+    def _split(self, read: Sequence[TokenizedText], should_stop: ShouldStop) -> list[SplitVector]:
+        by_layer = [
+            [
+                SplitVector.of_text(text, [_name_part(layer, rows)], SPECIAL_TOKENS)
+                for text, (rows,) in zip(read, map(dict.values, pooled), strict=True)
+            ]
+            for layer, pooling in enumerate(self._of_layer)
+            for pooled in [split_texts(self.model, read, pooling, should_stop=should_stop)]
+        ]
+        return list(map(join_splits, zip(*by_layer, strict=True)))

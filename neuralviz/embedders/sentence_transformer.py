@@ -11,10 +11,16 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from tokenizers import Tokenizer
 
+from neuralviz.arrays import unit_vectors
 from neuralviz.embedders.base import Embedded, Embedder, missing_losses
+from neuralviz.embedders.splits import Part, SplitVector
 from neuralviz.errors import SettingsError, ShouldStop, check_stop
 from neuralviz.models.passes import copy_network, explain_failure, seeded
-from neuralviz.models.sentence_transformer import encode_together, encoder_habits
+from neuralviz.models.sentence_transformer import (
+    encode_together,
+    encoder_habits,
+    token_parts,
+)
 from neuralviz.models.shared import check_unchanged, shared_sentence_transformer
 from neuralviz.models.tokens import find_unknown_id, to_utf8
 
@@ -23,6 +29,7 @@ if TYPE_CHECKING:
 
     from neuralviz.embedders.specs import EmbedderSpec
 
+SAME_VECTOR = 1e-6  # of 1 − cosine
 PREPARED_TEXTS = 256  # at once, since all are padded to the longest
 
 
@@ -116,6 +123,32 @@ class SentenceTransformerEmbedder(Embedder):
         with explain_failure("The sentence encoder could not encode the texts"):
             vectors = np.concatenate([self._encode(texts) for texts in groups])
         return vectors, missing_losses(len(read))
+
+    def _split(self, read: Sequence[str], should_stop: ShouldStop) -> list[SplitVector] | None:
+        vectors, _ = self._embed(read, should_stop)
+        if self._habits.draws or self._habits.keeps_state:
+            return None
+        known = [split for text in read if (split := self._split_text(text)) is not None]
+        pairs = zip(known, unit_vectors(vectors), strict=False)
+        is_exact = all(
+            split.normalize().vector @ vector > 1 - SAME_VECTOR for split, vector in pairs
+        )
+        return known if is_exact and len(known) == len(read) else None
+
+    def _split_text(self, text: str) -> SplitVector | None:
+        name = self._prompt_options.get("prompt_name") or self.encoder.default_prompt_name
+        prompt = self._prompt_options.get("prompt")
+        prefix = prompt if prompt is not None else self.encoder.prompts.get(name or "") or ""
+        parts = token_parts(self.encoder, f"{prefix}{text}")
+        if parts is None:
+            return None
+        is_own = parts.text.spans[:, 0] >= len(prefix)
+        rows = np.vstack([parts.vectors[is_own], parts.rest + parts.vectors[~is_own].sum(axis=0)])
+        word_spans = np.array(parts.text.word_spans)[parts.text.words]
+        own_spans, word_spans = parts.text.spans[is_own], word_spans[is_own]
+        part = Part("last layer", 0, rows)
+        start = len(prefix)
+        return SplitVector(text, own_spans - start, word_spans - start, (part,), "special tokens")
 
     def _encode(self, texts: Sequence[str]) -> np.ndarray:
         habits = self._habits

@@ -8,6 +8,7 @@ import torch
 
 from neuralviz.errors import check_choice
 from neuralviz.layers.settings import PARTS, SbertWkSettings, Variant
+from neuralviz.layers.states import TokenWeights
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -128,10 +129,10 @@ def sbert_wk_pooling(
     the mean of the layers that count; without ``token_importance`` all tokens weigh the same.
     """
 
-    def pool(states: LayerStates) -> tuple[Tensor, Tensor]:
+    def weigh(states: LayerStates) -> TokenWeights:
         rows, positions = states.without_suffix.nonzero(as_tuple=True)
         vectors = states.vectors[settings.layer_start :, rows, positions].transpose(0, 1)
-        n_tokens, n_layers, d_model = vectors.shape
+        n_tokens, n_layers, _ = vectors.shape
         gram = gram_matrices(vectors)
         if weighting == "sbert-wk":
             weights = layer_weights(
@@ -143,17 +144,14 @@ def sbert_wk_pooling(
         else:
             weights = gram.new_full((n_tokens, n_layers), 1 / n_layers)
         tokens = importance(token_variance(gram)) if token_importance else gram.new_ones(n_tokens)
-        # a common factor drops out, and keeps the sums of float32 in range
-        scaled = (weights * tokens[:, None] / tokens.max()).to(vectors.dtype)
-        unified = (scaled[:, None] @ vectors)[:, 0]
-        n_rows = len(states.lengths)
-        sums = vectors.new_zeros(n_rows, d_model).index_add_(0, rows, unified)
-        return (
-            sums.double() * tokens.max(),
-            tokens.new_zeros(n_rows).index_add_(0, rows, tokens),
-        )
+        # the largest is a common factor, without which the sums of float32 stay in range
+        shares = vectors.new_zeros(n_layers, *states.attention.shape)
+        shares[:, rows, positions] = (weights * tokens[:, None] / tokens.max()).to(shares.dtype).T
+        total = tokens.new_zeros(len(states.lengths)).index_add_(0, rows, tokens)
+        first, last = settings.layer_start, len(states.vectors)
+        return TokenWeights(range(first, last), shares, total, tokens.max())
 
-    return pool
+    return weigh
 
 
 def part_pooling(settings: SbertWkSettings, part: str) -> Pooling:

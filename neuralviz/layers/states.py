@@ -29,6 +29,7 @@ class LayerStates:
     vectors: Tensor  # [layer, row, token, d_model]; layer 0 is the embedding output
     attention: Tensor  # [row, token] false for padding
     text_of_row: Tensor  # [row] index of the text
+    first_token: Tensor  # [row] number of its first token in the text
     is_last: Tensor  # [row] whether it is the text's last chunk
     n_prefix: int  # special tokens before the text in each row
     n_suffix: int  # special tokens after it
@@ -37,6 +38,12 @@ class LayerStates:
     def lengths(self) -> Tensor:
         """[row] number of tokens, with special tokens."""
         return self.attention.sum(dim=1)
+
+    def select(self, layers: Sequence[int]) -> Tensor:
+        """[layer, row, token, d_model] vectors at some layers, without a copy if they follow on."""
+        if list(layers) == list(range(layers[0], layers[-1] + 1)):
+            return self.vectors[layers[0] : layers[-1] + 1]
+        return self.vectors[list(layers)]
 
     @property
     def without_suffix(self) -> Tensor:
@@ -66,6 +73,7 @@ def layer_states(
         _Row(
             [*model.prefix_ids, *text.ids[chunk].tolist(), *model.suffix_ids],
             text=index,
+            first_token=chunk.start,
             is_last=chunk == text.chunks[-1],
         )
         for index, text in enumerate(texts)
@@ -85,6 +93,7 @@ def layer_states(
 class _Row(NamedTuple):
     ids: list[int]
     text: int
+    first_token: int
     is_last: bool
 
 
@@ -95,14 +104,38 @@ def _forward(model: TextModel, call: Callable[..., Any] | None, batch: list[_Row
         vectors=encode_ids(model, ids, attention, call=call),
         attention=attention.bool(),
         text_of_row=torch.as_tensor([row.text for row in batch], device=model.device),
+        first_token=torch.as_tensor([row.first_token for row in batch], device=model.device),
         is_last=torch.as_tensor([row.is_last for row in batch], device=model.device),
         n_prefix=len(model.prefix_ids),
         n_suffix=len(model.suffix_ids),
     )
 
 
-# [row, dim] weighted sums over each row's tokens, and [row] sums of the weights
-Pooling = Callable[[LayerStates], "tuple[Tensor, Tensor]"]
+class TokenWeights(NamedTuple):
+    """The weights of tokens in some rows; a text's vector is the weighted mean of its tokens'."""
+
+    layers: Sequence[int]  # that count
+    weights: Tensor  # [layer, row, token]; a token's are its weight, shared out over the layers
+    total: Tensor  # [row] sum of the weights
+    scale: Tensor | float = 1.0  # of the weights, which leaves float32 in range
+
+    @classmethod
+    def of_layers(cls, layers: Sequence[int], counted: Tensor, states: LayerStates) -> TokenWeights:
+        """Equal weights of the [row, token] tokens ``counted``, averaged over ``layers``."""
+        shares = counted.to(states.vectors.dtype) / len(layers)
+        return cls(layers, shares.expand(len(layers), -1, -1), counted.sum(dim=1))
+
+    def parts(self, states: LayerStates) -> Tensor:
+        """[layer, row, token, d_model] weighted vectors, in float64."""
+        return states.select(self.layers).double() * (self.weights * self.scale)[..., None]
+
+    def sums(self, states: LayerStates) -> Tensor:
+        """[row, d_model] weighted sums over layers and tokens, in float64."""
+        unified = torch.einsum("lrt,lrtd->rtd", self.weights, states.select(self.layers))
+        return unified.sum(dim=1).double() * self.scale
+
+
+Pooling = Callable[[LayerStates], TokenWeights]
 
 
 def pool_texts(
@@ -113,25 +146,52 @@ def pool_texts(
     call: Callable[..., Any] | None = None,
     should_stop: ShouldStop = never,
 ) -> list[np.ndarray]:
-    """For each pooling, [text, dim] float32 weighted means over each text's tokens.
+    """For each pooling, [text, d_model] float32 weighted means over each text's tokens.
 
     All poolings share the forward passes. ``call`` is passed to `encode_ids`. Raises `Stopped` if
     ``should_stop`` returns true after a pass.
     """
-    sums: list[np.ndarray] = []
-    weights = np.zeros((len(poolings), len(texts)))
+    sums = np.zeros((len(poolings), len(texts), model.d_model))
+    totals = np.zeros((len(poolings), len(texts)))
     for states in layer_states(model, texts, call=call):
         text_of_row = states.text_of_row.cpu().numpy()
         for number, pooling in enumerate(poolings):
-            row_sums, row_weights = (values.double().cpu().numpy() for values in pooling(states))
-            if len(sums) <= number:
-                sums.append(np.zeros((len(texts), row_sums.shape[1])))
-            np.add.at(sums[number], text_of_row, row_sums)
-            np.add.at(weights[number], text_of_row, row_weights)
+            weights = pooling(states)
+            np.add.at(sums[number], text_of_row, weights.sums(states).cpu().numpy())
+            np.add.at(totals[number], text_of_row, weights.total.double().cpu().numpy())
+        check_stop(should_stop)
+    return list((sums / totals[..., None]).astype(np.float32))
+
+
+def split_texts(
+    model: TextModel,
+    texts: Sequence[TokenizedText],
+    pooling: Pooling,
+    *,
+    should_stop: ShouldStop = never,
+) -> list[dict[int, np.ndarray]]:
+    """For each text, by layer, [token + 1, d_model] float64 parts that add up to its pooled vector.
+
+    The last row is that of the special tokens.
+    """
+    parts: list[dict[int, np.ndarray]] = [{} for _ in texts]
+    totals = np.zeros(len(texts))
+    for states in layer_states(model, texts):
+        weights = pooling(states)
+        by_token = weights.parts(states).cpu().numpy()  # [layer, row, token, d_model]
+        text_tokens = states.text_tokens.cpu().numpy()
+        np.add.at(totals, states.text_of_row.cpu().numpy(), weights.total.double().cpu().numpy())
+        for row, text in enumerate(states.text_of_row.tolist()):
+            own, first = text_tokens[row], int(states.first_token[row])
+            for layer, vectors in zip(weights.layers, by_token[:, row], strict=True):
+                empty = np.zeros((len(texts[text]) + 1, model.d_model))
+                rows = parts[text].setdefault(layer, empty)
+                rows[first : first + own.sum()] = vectors[own]
+                rows[-1] += vectors[~own].sum(axis=0)
         check_stop(should_stop)
     return [
-        (total / weight[:, None]).astype(np.float32)
-        for total, weight in zip(sums, weights, strict=False)
+        {layer: rows / total for layer, rows in by_layer.items()}
+        for by_layer, total in zip(parts, totals, strict=True)
     ]
 
 
@@ -151,20 +211,17 @@ def make_pooling(
         raise SettingsError(
             f"The model “{model.id}” has no special token {side} a text. Use mean or last."
         )
-    chosen = list(layers)
 
-    def average(vectors: Tensor) -> Tensor:
-        return vectors[chosen].mean(dim=0) if len(chosen) > 1 else vectors[chosen[0]]
+    def weigh(states: LayerStates) -> TokenWeights:
+        if name == "mean":
+            counted = states.attention if special_tokens else states.text_tokens
+        else:
+            behind = states.lengths - states.n_suffix
+            position = {"cls": torch.zeros_like(behind), "sep": behind, "last": behind - 1}[name]
+            places = torch.arange(states.attention.shape[1], device=behind.device)
+            counted = places == position[:, None]
+            if name == "last":
+                counted &= states.is_last[:, None]
+        return TokenWeights.of_layers(layers, counted, states)
 
-    def mean(states: LayerStates) -> tuple[Tensor, Tensor]:
-        mask = states.attention if special_tokens else states.text_tokens
-        return torch.einsum("rtd,rt->rd", average(states.vectors), mask.float()), mask.sum(dim=1)
-
-    def one_token(states: LayerStates) -> tuple[Tensor, Tensor]:
-        rows = torch.arange(len(states.lengths), device=states.lengths.device)
-        behind = states.lengths - states.n_suffix
-        positions = {"cls": torch.zeros_like(behind), "sep": behind, "last": behind - 1}[name]
-        counts = states.is_last if name == "last" else torch.ones_like(behind)
-        return average(states.vectors[:, rows, positions]) * counts[:, None], counts
-
-    return mean if name == "mean" else one_token
+    return weigh

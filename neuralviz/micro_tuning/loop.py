@@ -347,18 +347,23 @@ def loss_gradients(
     texts: Sequence[TokenizedText],
     settings: TuningSettings,
     should_stop: ShouldStop = never,
+    *,
+    by_token: bool = False,
 ) -> tuple[np.ndarray, ...]:
     """Per layer, the [text, dim] gradient of each text's exact loss, without tuning.
 
+    ``by_token`` gives [token, dim] instead, each token's part, with all texts' tokens in order.
     `ModelError` if these layers cannot be tuned, `Stopped` if ``should_stop`` returns true.
     """
     network = per_text_network(model, settings.layers)
     layers = JoinedLayers(model, settings.layers)
     per_batch = []
     for batch in batches(model, texts, settings):
-        gradients = Gradients(model, network, layers, batch, settings, follow_tokens=False)
+        gradients = Gradients(model, network, layers, batch, settings, follow_tokens=by_token)
         weights = layers.weights.expand(len(batch), -1).clone()
         inputs = PreparedInputs(model, network, mask_texts(model, batch, settings), settings)
         deque(gradients.add_up(stop_between(should_stop, inputs), weights), maxlen=0)
-        per_batch.append([layer.cpu().numpy() for layer in layers.split(gradients.joined).values()])
+        joined = gradients.joined_by_token if by_token else gradients.joined
+        assert joined is not None, "tokens are followed"
+        per_batch.append([layer.cpu().numpy() for layer in layers.split(joined).values()])
     return tuple(map(np.concatenate, zip(*per_batch, strict=True)))

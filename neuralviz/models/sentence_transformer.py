@@ -5,10 +5,12 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
+import numpy as np
 import torch
 from tokenizers import Tokenizer
 
@@ -26,7 +28,7 @@ from neuralviz.models.passes import (
     seeded,
 )
 from neuralviz.models.quiet import quiet_transformers
-from neuralviz.models.tokens import check_tokenizer
+from neuralviz.models.tokens import Reader, TokenizedText, check_tokenizer, tokenize
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 _habits: WeakKeyDictionary[SentenceTransformer, Habits] = WeakKeyDictionary()  # each tried once
 NO_LIMIT = int(1e30)  # as in `transformers`
+NOT_LINEAR = 1e-5  # relative error of a sum
 _LONG = "a b c d e f g h i j k l m n o p q r s t u v w x y z"
 _PROBES = ("a b", _LONG, _LONG[::-1])
 
@@ -125,6 +128,62 @@ def encode_together(
             f"The sentence encoder gives arrays of {vectors[0].ndim} axes, not vectors of texts."
         )
     return [vector.float().cpu() for vector in vectors]
+
+
+class TokenParts(NamedTuple):
+    """What each token of a text adds to its vector, before that is normalised."""
+
+    text: TokenizedText  # tokens beyond the encoder's window add nothing
+    vectors: np.ndarray  # [token, dim] float64
+    rest: np.ndarray  # [dim] what special tokens and biases add
+
+
+@torch.no_grad()
+def token_parts(encoder: SentenceTransformer, text: str) -> TokenParts | None:
+    """The parts that add up to a text's vector; None where its tokens' parts do not.
+
+    Each token's vector goes alone through the modules behind the transformer: what is linear in
+    the tokens' vectors adds up, whatever its kind.
+    """
+    from sentence_transformers.sentence_transformer.modules import Normalize
+    from sentence_transformers.util import batch_to_device
+
+    modules = list(encoder)
+    while isinstance(modules[-1], Normalize):
+        modules.pop()
+    backend = getattr(getattr(modules[0], "tokenizer", None), "backend_tokenizer", None)
+    features = modules[0](batch_to_device(encoder.preprocess([text]), encoder.device))
+    states, ids = features.get("token_embeddings"), features.get("input_ids")
+    if not isinstance(backend, Tokenizer) or states is None or ids is None:
+        return None
+    (read,) = tokenize(Reader(backend, NO_LIMIT), [text])
+    n, places = states.shape[1], _find_tokens(ids[0].tolist(), read.ids.tolist())
+    alone = states * torch.eye(n, device=states.device, dtype=states.dtype)[..., None]
+    several = {
+        name: value.expand(n + 2, *value.shape[1:]) if torch.is_tensor(value) else value
+        for name, value in features.items()
+    }
+    several["token_embeddings"] = torch.cat([alone, torch.zeros_like(states), states])
+    for module in modules[1:]:
+        several = module(several)
+    out = several["sentence_embedding"].double().cpu().numpy()
+    constant, whole = out[n], out[n + 1]
+    parts = out[:n] - constant
+    if np.abs(parts.sum(axis=0) + constant - whole).max() > NOT_LINEAR * np.abs(whole).max():
+        return None
+    vectors = np.zeros((len(read), parts.shape[1]))
+    vectors[: len(places)] = parts[places]
+    return TokenParts(read, vectors, whole - vectors.sum(axis=0))
+
+
+def _find_tokens(ids: Sequence[int], tokens: Sequence[int]) -> range:
+    """The places of ``tokens``, or of as many as fit, among ``ids`` with special tokens."""
+    best = range(0)
+    for start in range(len(ids)):
+        pairs = zip(ids[start:], tokens, strict=False)
+        n_equal = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        best = max(best, range(start, start + n_equal), key=len)
+    return best
 
 
 @torch.no_grad()

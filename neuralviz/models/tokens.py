@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 from sentencex import get_sentence_boundaries
@@ -96,6 +96,14 @@ class TokenizedText(ShortRepr):
         return self.is_spelt_out or bool(is_split)
 
 
+class Reader(NamedTuple):
+    """A tokenizer as `tokenize` takes it."""
+
+    encoder: Tokenizer
+    room: int  # tokens of a chunk
+    unknown_id: int | None = None
+
+
 def encode_texts(
     tokenizer: Tokenizer, texts: Sequence[str], *, with_spans: bool = False
 ) -> list[Encoding]:
@@ -109,7 +117,7 @@ def encode_texts(
         ) from error
 
 
-def tokenize(model: TextModel | TextReader, texts: Sequence[str]) -> list[TokenizedText]:
+def tokenize(model: TextModel | TextReader | Reader, texts: Sequence[str]) -> list[TokenizedText]:
     """Tokenise texts, and cut those longer than the model's window into chunks.
 
     Strings such as ``[MASK]`` are read as plain characters. `UnreadableTextError` if a text is

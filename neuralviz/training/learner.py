@@ -8,6 +8,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +18,7 @@ from torch.nn import functional
 
 from neuralviz.embedders.pooled import PooledEmbedder
 from neuralviz.errors import ModelError, SettingsError, ShouldStop, check_stop, never
-from neuralviz.layers.states import LayerStates, pool_texts
+from neuralviz.layers.states import LayerStates, TokenWeights, pool_texts
 from neuralviz.models import TextModel, tokenize
 from neuralviz.models.passes import pad_inputs, seeded
 from neuralviz.models.quiet import quiet_transformers
@@ -131,18 +132,17 @@ class TransformerLearner(Learner):
         read = tokenize(model, [texts[i] for i in readable])
         if not is_whole:
             read = [replace(text, chunks=(slice(0, model.room),)) for text in read]
-        layers = np.zeros((len(texts), model.n_blocks + 1, model.d_model), np.float32)
-        for vectors in pool_texts(model, read, [self._pool_layers], should_stop=should_stop):
-            layers[readable] = vectors.reshape(len(readable), *layers.shape[1:])
-        return layers.transpose(1, 0, 2)
+        layers = np.zeros((model.n_blocks + 1, len(texts), model.d_model), np.float32)
+        poolings = [partial(self._weigh_tokens, layer) for layer in range(len(layers))]
+        layers[:, readable] = pool_texts(model, read, poolings, should_stop=should_stop)
+        return layers
 
-    def _pool_layers(self, states: LayerStates) -> tuple[Tensor, Tensor]:
-        """[row, layer · d_model] sums and [row] weights; longer chunks weigh more."""
-        attention = states.attention.long()
-        at_layers = [pool_tokens(vectors, attention, self.pooling) for vectors in states.vectors]
-        lengths = states.lengths
-        weights = lengths if self.pooling == "mean" else torch.ones_like(lengths)
-        return torch.cat(at_layers, dim=1) * weights[:, None], weights
+    def _weigh_tokens(self, layer: int, states: LayerStates) -> TokenWeights:
+        counted = states.attention
+        if self.pooling != "mean":
+            position = _find_position(states.lengths, self.pooling)
+            counted = torch.arange(counted.shape[1], device=counted.device) == position[:, None]
+        return TokenWeights.of_layers([layer], counted, states)
 
 
 class TableLearner(Learner):
@@ -191,13 +191,15 @@ def pool_tokens(vectors: Tensor, attention: Tensor, pooling: TrainingPooling) ->
     if pooling == "mean":
         weights = attention.unsqueeze(-1).to(vectors.dtype)  # [text, token, 1]
         return (vectors * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1)
-    last = attention.sum(dim=1) - 1
-    position = {
-        "cls": torch.zeros_like(last),
-        "sep": last,
-        "seventh": last.clamp(max=SEVENTH),
-    }[pooling]
+    position = _find_position(attention.sum(dim=1), pooling)
     return vectors[torch.arange(len(vectors), device=vectors.device), position]
+
+
+def _find_position(lengths: Tensor, pooling: TrainingPooling) -> Tensor:
+    """[text] place of the token whose vector is a text's, from the [text] numbers of tokens."""
+    last = lengths - 1
+    places = {"cls": torch.zeros_like(last), "sep": last, "seventh": last.clamp(max=SEVENTH)}
+    return places[pooling]
 
 
 def _frozen(network: nn.Module, model: TextModel, n: int) -> list[nn.Parameter]:

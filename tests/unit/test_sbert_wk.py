@@ -51,6 +51,7 @@ def as_rows(states: np.ndarray) -> LayerStates:
         vectors=vectors,
         attention=torch.ones(vectors.shape[1:3], dtype=torch.bool),
         text_of_row=torch.zeros(1, dtype=torch.long),
+        first_token=torch.zeros(1, dtype=torch.long),
         is_last=torch.ones(1, dtype=torch.bool),
         n_prefix=0,
         n_suffix=0,
@@ -58,8 +59,9 @@ def as_rows(states: np.ndarray) -> LayerStates:
 
 
 def pooled(states: np.ndarray, pooling: Pooling) -> np.ndarray:
-    sums, weights = pooling(as_rows(states))
-    return (sums / weights[:, None])[0].numpy()
+    rows = as_rows(states)
+    weights = pooling(rows)
+    return (weights.sums(rows) / weights.total[:, None])[0].numpy()
 
 
 def gram_of(states: np.ndarray) -> torch.Tensor:
