@@ -515,11 +515,12 @@ def runs() -> Iterator[tuple[str, str]]:
     earlier.settings = replace(record.settings, epochs=5, learning_rate=0.02)
     earlier.loss = record.loss[:6]
     yield "against an earlier run", micro_tuning.compare_with_earlier(record, earlier, (2, 1))
-    texts = ["The bank has raised its interest rates again.", "A cat sat.", "Rates rose."]
     vectors = np.array([[1, 0], [0.6, 0.8], [0.8, 0.6]])
-    yield "similar", micro_tuning.describe_similar(vectors, texts)
-    yield "different", micro_tuning.describe_similar(np.eye(3), texts)
-    yield "two texts", micro_tuning.describe_similar(vectors[:2], texts[:2])
+    for name, embeddings in (("similar", vectors), ("different", np.eye(3)),
+                             ("several pairs", np.repeat(np.eye(2), 2, axis=0)),
+                             ("two texts", vectors[:2])):  # fmt: skip
+        products = similarity("neural", "abcd"[: len(embeddings)], embeddings)
+        yield name, micro_tuning.describe_similar(products, range(len(embeddings)))
     places = np.arange(3)
     words = (("cat", "dog"), ("a", "the"), ("sat", "lay"))
     guesses = MaskedPredictions(places, places, np.array([0.6, 0.1, 0.2]), np.zeros(3), words,
