@@ -21,6 +21,10 @@ SIGNIFICANT = 0.05  # level of a test
 MOST_NAMED = 5  # methods; further ones are only counted
 UNSURE = "no interval tells whether the difference is significant"
 NO_INTERVAL = "no interval tells how sure that is"
+COSINE_IN_SHORT = (
+    "**Cosine similarity** tells how similar two texts are by their embeddings, from −1 (opposite) "
+    "to 1 (the same direction)."
+)
 METHOD_LINES = {  # with fewer terms than `METHODS` has, and true of all options
     "neural": "the change in a model's weights when it trains on the text alone",
     "mean": "the mean of the vectors that a model makes of the words",

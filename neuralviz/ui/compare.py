@@ -296,7 +296,7 @@ def _show_comparison(panel: Panel, live: bool) -> None:
                 methods = [part.method for spec in panel.run.task.specs for part in spec.singles]
                 st.markdown(explain_methods(methods))
             if not usable_labels(labels):
-                _show_beginnings(
+                show_beginnings(
                     panel.texts,
                     [i for pair in map(most_similar, panel.complete) for i in pair or ()],
                 )
@@ -386,7 +386,7 @@ def _show_disagreements(
     """Draw two methods against each other, and list the pairs on which all disagree most."""
     write_headline(plain(describe_agreement([first, second])))
     with show_only_on_stage("framed"):
-        _show_beginnings(panel.texts, chosen_pair(panel.texts) or ())
+        show_beginnings(panel.texts, chosen_pair(panel.texts) or ())
     heatmap, pairs = wide_columns(2, "compare-differences")
     with heatmap:
         show_figure(
@@ -495,7 +495,7 @@ def _choose_texts(texts: Sequence[str]) -> None:
             st.text(texts[st.session_state[key]])
 
 
-def _show_beginnings(texts: Sequence[str], chosen: Iterable[int]) -> None:
+def show_beginnings(texts: Sequence[str], chosen: Iterable[int]) -> None:
     """Show the beginnings of a few texts that a sentence names."""
     beginnings = [
         f"**{i + 1}** {plain(shorten(texts[i], FRAMED_LENGTH))}"
@@ -550,7 +550,7 @@ def _show_words(
     by_text = zip((f"text {text + 1}" for text in pair), words or (), strict=False)
     show_headline(plain(describe_shares(dict(by_text))), key=f"compare-words-{place}")
     with show_only_on_stage(f"pair-{place}"):
-        _show_beginnings(panel.texts, pair)
+        show_beginnings(panel.texts, pair)
     if words is None:
         return
     if not words:
