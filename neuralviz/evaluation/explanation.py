@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -54,6 +54,10 @@ class Explanation(ShortRepr):
     splits: tuple[SplitVector, SplitVector] | None = None  # whose products these are
     centre: np.ndarray | None = None  # [dim] that was subtracted from both unit vectors
 
+    def drop_splits(self) -> Explanation:
+        """The numbers alone, without what `try_deletions` needs."""
+        return replace(self, splits=None, centre=None)
+
     @property
     def sums(self) -> tuple[np.ndarray, np.ndarray]:
         """Of each text, [token + 1] what a token adds to the cosine."""
@@ -61,13 +65,14 @@ class Explanation(ShortRepr):
 
     @cached_property
     def words(self) -> Passages:
-        return self._group([_merge_spans(spans) for spans in self.word_spans])
+        return self.group([_merge_spans(spans) for spans in self.word_spans])
 
     @cached_property
     def sentences(self) -> Passages:
-        return self._group([_sentence_spans(text) for text in self.texts])
+        return self.group([_sentence_spans(text) for text in self.texts])
 
-    def _group(self, passages: Sequence[np.ndarray]) -> Passages:
+    def group(self, passages: Sequence[np.ndarray]) -> Passages:
+        """By passages of each text, [passage, 2] characters in text order."""
         first, second = (
             _membership(spans, groups)
             for spans, groups in zip(self.word_spans, passages, strict=True)

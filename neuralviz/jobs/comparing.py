@@ -6,26 +6,32 @@ import json
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from neuralviz.embedders.specs import EmbedderSpec, list_models, make_embedder, method_labels
 from neuralviz.errors import NeuralvizError, ShouldStop, check_stop, describe_unexpected
+from neuralviz.evaluation.explanation import (
+    Deletions,
+    Explanation,
+    explain,
+    explain_splits,
+    try_deletions,
+)
 from neuralviz.evaluation.similarity import Similarity, similarity
 from neuralviz.files import RecordFormat
 from neuralviz.jobs.task import KeptTask, LatestTask, Progress
-from neuralviz.models import tokenize
 from neuralviz.models.shared import LOADERS, ModelRef
 from neuralviz.store.embedding import embed
 from neuralviz.store.vectors import MemoryVectors
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from neuralviz.embedders import NeuralEmbedder
+    from neuralviz.embedders import Embedder
 
 BATCH_SIZE = 8  # texts between two updates
-MAX_FOLLOWED_TOKENS = 120  # of a pair
+MOST_DELETED = 60  # words of a pair
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,40 +172,55 @@ def memory_vectors() -> MemoryVectors:
 # --- a pair of texts -----------------------------------------------------------------------------
 
 
-# by text: its words and their shares of the change; empty where the texts are too long
-WordShares = tuple[tuple[tuple[str, ...], np.ndarray], ...]
+@dataclass(frozen=True, eq=False)
+class PairExplanation:
+    """Which words make two texts similar by one method."""
+
+    place: int  # of the method
+    plain: Explanation | None = None
+    centred: Explanation | None = None  # with the mean of all compared texts subtracted
+    deletions: Deletions | None = None  # if tried
+    error: str = ""
 
 
 @dataclass(frozen=True)
-class FollowPair(LatestTask[WordShares]):
-    """Find which words of two texts shaped their neural embeddings."""
+class ExplainPair(LatestTask[dict[int, PairExplanation]]):
+    """Explain a pair's cosine by several methods, then leave words out to check them."""
 
     lane = "short"
 
-    spec: EmbedderSpec
+    specs: tuple[EmbedderSpec, ...]
+    places: tuple[int, ...]  # of the methods in the comparison
     texts: tuple[str, str]
     models: tuple[ModelRef, ...]  # so that other model files make another task
+    centres: tuple[bytes, ...]  # by method, the float64 mean of all texts' unit vectors
 
-    def events(self, should_stop: ShouldStop) -> Generator[WordShares, None, None]:
-        from neuralviz.micro_tuning.events import collect_result
-        from neuralviz.micro_tuning.loop import tune
-        from neuralviz.micro_tuning.watching import can_follow
+    def events(self, should_stop: ShouldStop) -> Generator[dict[int, PairExplanation], None, None]:
+        explained: dict[int, PairExplanation] = {}
+        exact: dict[int, tuple[Embedder, Explanation]] = {}
+        for place, spec, content in zip(self.places, self.specs, self.centres, strict=True):
+            try:
+                embedder, centre = make_embedder(spec, LOADERS), np.frombuffer(content)
+                plain = explain(embedder, *self.texts, should_stop=should_stop)
+                if plain.splits is not None:
+                    centred = explain_splits(embedder.name, *plain.splits, centre)
+                    exact[place] = embedder, plain
+                else:
+                    centred = explain(embedder, *self.texts, centre=centre, should_stop=should_stop)
+                explained[place] = PairExplanation(
+                    place, plain.drop_splits(), centred.drop_splits()
+                )
+            except NeuralvizError as error:
+                explained[place] = PairExplanation(place, error=str(error))
+            yield dict(explained)
+        for place, (embedder, plain) in exact.items():
+            if sum(map(len, plain.words.spans)) <= MOST_DELETED:
+                deletions = try_deletions(embedder, plain, should_stop=should_stop)
+                explained[place] = replace(explained[place], deletions=deletions)
+                yield dict(explained)
 
-        embedder = cast("NeuralEmbedder", make_embedder(self.spec, LOADERS))
-        model, settings = embedder.model, embedder.settings
-        texts = tokenize(model, list(self.texts))
-        n_tokens = sum(map(len, texts))
-        if n_tokens > MAX_FOLLOWED_TOKENS or not can_follow(model, texts, settings):
-            yield ()
-            return
-        result = collect_result(
-            tune(model, texts, settings, with_token_shares=True, should_stop=should_stop)
-        )
-        assert result.shares is not None, "shares were asked for"
-        if any(shares.do_cancel for shares in result.shares):
-            yield ()
-            return
-        yield tuple(
-            (tuple(text.word_texts), np.bincount(text.words, weights=shares.token_shares()))
-            for text, shares in zip(texts, result.shares, strict=True)
-        )
+    def progress(self, result: dict[int, PairExplanation] | None) -> Progress:
+        n_split = len(result or ())
+        n_tried = sum(part.deletions is not None for part in (result or {}).values())
+        doing = "Leaving words out" if n_split == len(self.specs) else ""
+        return Progress(n_split + n_tried, 2 * len(self.specs), doing=doing)

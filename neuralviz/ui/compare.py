@@ -28,13 +28,11 @@ from neuralviz.evaluation.similarity import (
     usable_labels,
 )
 from neuralviz.headlines import METHOD_LINES, explain_methods
-from neuralviz.headlines.micro_tuning import describe_shares
 from neuralviz.headlines.similar_texts import describe_agreement, describe_similar_texts
 from neuralviz.jobs import Run
-from neuralviz.jobs.comparing import Compare, Comparison, FollowPair, WordShares
+from neuralviz.jobs.comparing import Compare, Comparison
 from neuralviz.paths import sample_data
 from neuralviz.plots.compare import Layout, difference_heatmap, similarity_heatmap, text_names
-from neuralviz.plots.micro_tuning import shares_figure, shares_width
 from neuralviz.plots.report import About, frame_html
 from neuralviz.plots.theme import shorten
 from neuralviz.reading.source import Source
@@ -42,10 +40,10 @@ from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.ui.address import remember_number
 from neuralviz.ui.choices import Write, choose_method, needs_asking, show_views
 from neuralviz.ui.downloads import Entry, offer, offer_table
+from neuralviz.ui.explanation import show_explanation
 from neuralviz.ui.figures import (
     NO_HANDLERS,
     Handlers,
-    allow_swiping,
     show_choosable_table,
     show_figure,
     show_table,
@@ -56,7 +54,6 @@ from neuralviz.ui.page import (
     plain,
     result_view_id,
     show_error,
-    show_headline,
     show_on_stage,
     show_only_on_stage,
     slide,
@@ -67,7 +64,6 @@ from neuralviz.ui.runs import (
     SessionRuns,
     find_current_run,
     show_current_run,
-    show_run_panel,
 )
 from neuralviz.words import joined, many, name_texts, number
 
@@ -95,8 +91,6 @@ TEXT_COLUMNS = ("text A", "text B")
 FRAMED_LENGTH = 90  # characters: one line or two of the stage
 MOST_BEGINNINGS = 4
 SHOWN_HEIGHT = 84  # px of a text; longer ones are scrolled
-PATIENCE = 0.5  # seconds: enough for most pairs
-NEURAL = ("neural", "neural-1")  # methods whose embeddings words have shares of
 
 
 @st.cache_data(max_entries=1, show_spinner=False)
@@ -315,8 +309,7 @@ def _show_comparison(panel: Panel, live: bool) -> None:
     views: dict[str, Callable[[Write], None]] = {}
     if panel.least_alike is not None and len(panel.texts) > 2:
         views["Disagreements"] = partial(_show_disagreements, panel, *panel.least_alike)
-    if any(spec.method in NEURAL for spec in panel.run.task.specs):
-        views["Words"] = partial(_show_neural_pairs, panel)
+    views["Why?"] = partial(_show_why, panel)
     if views:
         show_views("compare", views, key="compare-more")
 
@@ -519,52 +512,23 @@ def _show_products(panel: Panel) -> None:
     show_table(pd.DataFrame(rows), "compare-pair-table")
 
 
-def _show_neural_pairs(panel: Panel, write_headline: Write) -> None:
-    """Show by each neural method which words of the two texts shaped their embeddings."""
-    a, b = chosen_pair(panel.texts) or (0, 1)
-    if a == b:
+def _show_why(panel: Panel, _write_headline: Write) -> None:
+    """Show which words make the two texts similar, by each method."""
+    pair = chosen_pair(panel.texts) or (0, 1)
+    if pair[0] == pair[1]:
         st.caption("Choose two different texts.")
         return
-    parts = zip(panel.run.task.specs, panel.comparison, strict=True)
-    for place, (spec, embedded) in enumerate(parts):
-        vectors = embedded.vectors
-        if spec.method not in NEURAL or vectors is None:
-            continue
-        if not np.isfinite(vectors[[a, b]]).all():
-            continue
-        runs = SessionRuns(f"compare-pair-{place}")
-        run = runs.start(FollowPair(spec, (panel.texts[a], panel.texts[b]), panel.run.task.models))
-        show_run_panel(
-            runs,
-            run,
-            partial(_show_words, panel, place, (a, b)),
-            sentences=RunSentences(start="Computing word shares …", done=""),
-            patience=PATIENCE,
+    methods = {
+        place: (panel.by_place[place].method, spec, embedded.vectors)
+        for place, (spec, embedded) in enumerate(
+            zip(panel.run.task.specs, panel.comparison, strict=True)
         )
-
-
-def _show_words(
-    panel: Panel, place: int, pair: tuple[int, int], words: WordShares | None, _live: bool
-) -> None:
-    method = panel.by_place[place].method
-    by_text = zip((f"text {text + 1}" for text in pair), words or (), strict=False)
-    show_headline(plain(describe_shares(dict(by_text))), key=f"compare-words-{place}")
-    with show_only_on_stage(f"pair-{place}"):
-        show_beginnings(panel.texts, pair)
-    if words is None:
+        if embedded.vectors is not None and np.isfinite(embedded.vectors[list(pair)]).all()
+    }
+    if not methods:
+        st.caption("No method has embedded both texts.")
         return
-    if not words:
-        st.caption("Word shares are not available: a text is long, or its words nearly cancel.")
-        return
-    columns = wide_columns(2, f"compare-words-{place}")
-    sides = zip(columns, pair, words, ("first", "second"), strict=True)
-    for column, text, (text_words, shares), side in sides:
-        key = f"compare-words-{place}-{side}"
-        with column, allow_swiping(f"{key}-wide", shares_width(text_words)):
-            show_figure(
-                shares_figure(text_words, shares, f"Word shares in text {text + 1} ({method})"),
-                key=key,
-                numbers=pd.DataFrame({"word": text_words, "share": shares}),
-                name=f"word-shares {method} {text + 1}",
-                height=360,
-            )
+    with show_only_on_stage("why-texts"):
+        _show_beginnings(panel.texts, pair)
+    texts = (panel.texts[pair[0]], panel.texts[pair[1]])
+    show_explanation(methods, texts, panel.run.task.models)

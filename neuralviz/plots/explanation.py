@@ -1,0 +1,94 @@
+"""Figures of what makes two texts similar."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralviz.plots.theme import (
+    BARE,
+    TOP_DOWN,
+    cell_labels,
+    cells,
+    draw,
+    escape,
+    name_axis,
+    symmetric_range,
+)
+from neuralviz.words import number
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+NAME_LENGTH = 18  # characters of a word or sentence
+MOST_VALUES = 12  # words side by side with room for numbers
+WORD_WIDTH, METHOD_HEIGHT = 46, 44  # px
+
+
+def words_figure(names: Sequence[str], sums: Mapping[str, np.ndarray], title: str) -> go.Figure:
+    """What each word adds to the cosine, a row a method, whose colours span its own range.
+
+    ``sums`` are [word].
+    """
+    values = np.array(list(sums.values()))
+    peaks = np.array([symmetric_range(row)[1] for row in values])[:, None]
+    methods = list(map(escape, sums))
+    labels = cell_labels(values) if len(names) <= MOST_VALUES else {}
+    written = [[number(value, "+.3f") for value in row] for row in values]
+    hovered = np.dstack([np.tile(list(map(escape, names)), (len(values), 1)), written])
+    matrix = cells(
+        values / peaks,
+        np.arange(len(names)),
+        methods,
+        "%{y}: “%{customdata[0]}” adds %{customdata[1]}",
+        (-1, 1),
+        customdata=hovered,
+        showscale=False,
+        xgap=2,
+        ygap=4,
+        **labels,
+    )
+    words = name_axis(names, NAME_LENGTH, autotickangles=[0, -45, -90], ticks="", **BARE)
+    down = {**BARE, **TOP_DOWN, "type": "category", "ticks": ""}
+    return draw([matrix], title, words, down)
+
+
+def words_height(n_methods: int) -> int:
+    """Height in px of `words_figure`."""
+    return 150 + METHOD_HEIGHT * n_methods
+
+
+def words_width(names: Sequence[str]) -> int:
+    """Minimum width in px for the words of `words_figure`."""
+    return 120 + WORD_WIDTH * len(names)
+
+
+def pairs_figure(
+    first: Sequence[str], second: Sequence[str], contributions: np.ndarray, title: str
+) -> go.Figure:
+    """What each pair of words, or other parts of two vectors, adds to the cosine, as a matrix.
+
+    ``contributions`` are [first, second].
+    """
+    labels = cell_labels(contributions) if len(second) <= MOST_VALUES else {}
+    hovered = [[[escape(a), escape(b)] for b in second] for a in first]
+    matrix = cells(
+        contributions,
+        np.arange(len(second)),
+        np.arange(len(first)),
+        "“%{customdata[0]}” with “%{customdata[1]}” adds %{z:+.3f}",
+        symmetric_range(contributions),
+        customdata=np.array(hovered, dtype=object),
+        colorbar={"title": {"text": "adds to the cosine", "side": "right"}},
+        **labels,
+    )
+    across = name_axis(second, NAME_LENGTH, autotickangles=[0, -45, -90], ticks="", **BARE)
+    down = name_axis(first, NAME_LENGTH, ticks="", **BARE, **TOP_DOWN)
+    return draw([matrix], title, across, down)
+
+
+def pairs_height(n_rows: int) -> int:
+    """Height in px of `pairs_figure`."""
+    return 190 + 26 * n_rows
