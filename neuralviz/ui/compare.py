@@ -529,6 +529,6 @@ def _show_why(panel: Panel, _write_headline: Write) -> None:
         st.caption("No method has embedded both texts.")
         return
     with show_only_on_stage("why-texts"):
-        _show_beginnings(panel.texts, pair)
+        show_beginnings(panel.texts, pair)
     texts = (panel.texts[pair[0]], panel.texts[pair[1]])
     show_explanation(methods, texts, panel.run.task.models)
