@@ -13,7 +13,7 @@ from neuralviz.words import joined, number
 CANCELLING = (
     2.0  # sum of the contributions without their signs, over the cosine; above: they cancel
 )
-LEAST_SUM = 0.005  # smaller contributions are not named
+LEAST_SUM = 0.05  # smaller ones are written with another decimal
 
 
 class NamedPairs(NamedTuple):
@@ -35,25 +35,30 @@ class NamedPairs(NamedTuple):
         return [(self.first[i], self.second[j], float(own[i, j])) for i, j in places]
 
 
-def describe_pairs(by_method: Mapping[str, NamedPairs], *, are_equal: bool) -> str:
-    """By each method, the pair of words that adds most to a cosine; silent on ties."""
+def describe_words(by_method: Mapping[str, NamedPairs], *, are_equal: bool) -> str:
+    """By each method, the word that adds most to a cosine; silent where several do."""
     if are_equal:
         return "The texts are equal, so every word meets itself, and the cosine is 1."
     clauses, cancelling = [], []
     for method, pairs in by_method.items():
-        own = pairs.contributions[:-1, :-1]
-        largest = number(own.max(), ".2f")
-        if own.max() >= LEAST_SUM and [number(v, ".2f") for v in own.flat].count(largest) == 1:
-            i, j = divmod(int(own.argmax()), own.shape[1])
-            values = f"{largest} of {number(pairs.cosine, '.2f')}"
-            clauses.append(f"“{pairs.first[i]}” with “{pairs.second[j]}” by {method} ({values})")
         size = np.abs(pairs.contributions).sum()
         if size > CANCELLING * abs(pairs.cosine):
             high, low = (np.clip(sign * pairs.contributions, 0, None).sum() for sign in (1, -1))
-            cancelling.append(
-                f"By {method}, pairs add {number(high, '.2f')} and take away {number(low, '.2f')}: "
-                "most of it cancels."
-            )
+            values = f"{number(high, '.2f')} and take away {number(low, '.2f')}"
+            cancelling.append(f"By {method}, pairs of words add {values}: most of it cancels.")
+        sums = np.concatenate(
+            [pairs.contributions.sum(axis=1)[:-1], pairs.contributions.sum(axis=0)[:-1]]
+        )
+        written = ".2f" if sums.max() >= LEAST_SUM else ".3f"
+        largest = number(sums.max(), written)
+        words = {
+            word
+            for word, value in zip([*pairs.first, *pairs.second], sums, strict=True)
+            if number(value, written) == largest
+        }
+        if sums.max() > 0 and len(words) == 1:
+            values = f"{largest} of {number(pairs.cosine, '.2f')}"
+            clauses.append(f"“{words.pop()}” by {method} ({values})")
     sentence = f"Most is added by {joined(clauses)}." if clauses else ""
     return " ".join(filter(None, [sentence, *cancelling]))
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from neuralviz.embedders import Embedder
 
 BATCH_SIZE = 8  # texts between two updates
-MOST_DELETED = 60  # words of a pair
+MOST_DELETED, MOST_LEARNT = 120, 30  # words of a pair; fewer where every text is learnt anew
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,8 +213,10 @@ class ExplainPair(LatestTask[dict[int, PairExplanation]]):
             except NeuralvizError as error:
                 explained[place] = PairExplanation(place, error=str(error))
             yield dict(explained)
-        for place, (embedder, plain) in exact.items():
-            if sum(map(len, plain.words.spans)) <= MOST_DELETED:
+        for place, spec in zip(self.places, self.specs, strict=True):
+            limit = MOST_LEARNT if spec.learns else MOST_DELETED
+            embedder, plain = exact.get(place, (None, None))
+            if embedder and plain and sum(map(len, plain.words.spans)) <= limit:
                 deletions = try_deletions(embedder, plain, should_stop=should_stop)
                 explained[place] = replace(explained[place], deletions=deletions)
                 yield dict(explained)

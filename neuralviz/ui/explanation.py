@@ -11,7 +11,7 @@ import streamlit as st
 from neuralviz.arrays import unit_vectors
 from neuralviz.embedders import EmbedderSpec
 from neuralviz.evaluation.explanation import Explanation, Passages
-from neuralviz.headlines.explanation import NamedPairs, describe_deletions, describe_pairs
+from neuralviz.headlines.explanation import NamedPairs, describe_deletions, describe_words
 from neuralviz.jobs.comparing import ExplainPair, PairExplanation
 from neuralviz.models.shared import ModelRef
 from neuralviz.plots.explanation import (
@@ -22,16 +22,17 @@ from neuralviz.plots.explanation import (
     words_width,
 )
 from neuralviz.plots.report import About
-from neuralviz.plots.theme import shorten
+from neuralviz.plots.theme import escape, shorten
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import allow_swiping, show_figure, show_table
-from neuralviz.ui.page import hide_on_stage, plain, show_headline, show_only_on_stage, wide_columns
+from neuralviz.ui.page import hide_on_stage, plain, show_headline, wide_columns
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
-from neuralviz.words import joined
+from neuralviz.words import joined, number
 
 RUNS = SessionRuns("compare-why")
 AS_IS, CENTRED = "As it is", "Minus the mean"
 WORDS, ALL_PAIRS, LAYERS = "Words", "All pairs", "Layers"
+NO_WORD = "no word"  # the name of what belongs to none
 MOST_WORDS = 40  # of a text; longer ones are explained by sentences
 LISTED = 6  # pairs of each method
 PATIENCE = 0.5  # seconds: enough for most pairs
@@ -78,7 +79,7 @@ def _show_explained(explained: Mapping[int, PairExplanation], labels: Mapping[in
     pairs = _name_pairs(list(chosen.values()))
     named = dict(zip(chosen, pairs, strict=True))
     first = next(iter(chosen.values()))
-    sentence = describe_pairs(named, are_equal=first.texts[0] == first.texts[1])
+    sentence = describe_words(named, are_equal=first.texts[0] == first.texts[1])
     show_headline(plain(sentence), key="compare-why")
     if detail == WORDS:
         _show_words(chosen, named)
@@ -126,10 +127,9 @@ def _name_passages(texts: Sequence[str], passages: Passages) -> NamedPairs:
 def _show_words(chosen: Mapping[str, Explanation], named: Mapping[str, NamedPairs]) -> None:
     """Both texts, their words coloured by what they add, and the strongest pairs."""
     first = next(iter(named.values()))
-    for axis, (side, names) in enumerate((("A", first.first), ("B", first.second))):
+    for axis, (side, names) in enumerate(zip("AB", first[:2], strict=True)):
         sums = {method: pairs.contributions.sum(axis=1 - axis) for method, pairs in named.items()}
-        rest = joined(list(dict.fromkeys(filter(None, (e.rest[axis] for e in chosen.values())))))
-        columns = [*names, rest or "no token"]
+        columns = [*names, NO_WORD]
         table = pd.DataFrame({"word": columns, **sums})
         key = f"compare-why-{side}"
         with allow_swiping(f"{key}-wide", words_width(columns)):
@@ -141,12 +141,14 @@ def _show_words(chosen: Mapping[str, Explanation], named: Mapping[str, NamedPair
                 key=key,
                 height=words_height(len(sums)),
             )
-    with show_only_on_stage("why"):
-        st.markdown(
-            "A word's number is the sum over all words of the other text; all numbers of a row "
-            "add up to the cosine similarity. **Orange** makes the texts more alike, **purple** "
-            "less; each row has its own range of colours."
-        )
+    rest = joined(
+        list(dict.fromkeys(filter(None, (name for e in chosen.values() for name in e.rest))))
+    )
+    st.caption(
+        "The numbers of a row add up to the cosine similarity: orange words make the texts more "
+        "alike, purple ones less. Each row has its own range of colours. "
+        + plain(f"{NO_WORD.capitalize()}: {rest}." if rest else "")
+    )
     rows = [
         {"method": method, "text A": a, "text B": b, "adds": value}
         for method, pairs in named.items()
@@ -162,8 +164,8 @@ def _show_words(chosen: Mapping[str, Explanation], named: Mapping[str, NamedPair
 
 
 def _show_pairs(chosen: Mapping[str, Explanation], named: Mapping[str, NamedPairs]) -> None:
-    for column, (method, pairs) in zip(_columns(named), named.items(), strict=True):
-        rest = [name or "no token" for name in chosen[method].rest]
+    for column, (method, pairs) in zip(_columns(named), named.items(), strict=False):
+        rest = [name or NO_WORD for name in chosen[method].rest]
         with column:
             _show_matrix(
                 [*pairs.first, rest[0]], [*pairs.second, rest[1]], pairs.contributions, method
@@ -179,7 +181,7 @@ def _show_layers(chosen: Mapping[str, Explanation]) -> None:
     if not several:
         st.caption("None of these methods reads more than one layer.")
         return
-    for column, (method, explanation) in zip(_columns(several), several.items(), strict=True):
+    for column, (method, explanation) in zip(_columns(several), several.items(), strict=False):
         names = [
             [name.rpartition("predictions.")[2] for name in side] for side in explanation.layers
         ]
@@ -194,7 +196,7 @@ def _columns(shown: Mapping[str, object]) -> list:
 def _show_matrix(
     first: Sequence[str], second: Sequence[str], values: np.ndarray, method: str
 ) -> None:
-    title = f"{method}: cosine {values.sum():.3f}"
+    title = f"{escape(method)}: cosine {number(values.sum(), '.3f')}"
     table = pd.DataFrame(values, columns=list(second))
     table.insert(0, "", list(first), allow_duplicates=True)
     show_figure(
