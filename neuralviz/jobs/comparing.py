@@ -213,10 +213,10 @@ class ExplainPair(LatestTask[dict[int, PairExplanation]]):
             except NeuralvizError as error:
                 explained[place] = PairExplanation(place, error=str(error))
             yield dict(explained)
-        for place, spec in zip(self.places, self.specs, strict=True):
+        for place, (embedder, plain) in exact.items():
+            spec = self.specs[self.places.index(place)]
             limit = MOST_LEARNT if spec.learns else MOST_DELETED
-            embedder, plain = exact.get(place, (None, None))
-            if embedder and plain and sum(map(len, plain.words.spans)) <= limit:
+            if sum(map(len, plain.words.spans)) <= limit:
                 deletions = try_deletions(embedder, plain, should_stop=should_stop)
                 explained[place] = replace(explained[place], deletions=deletions)
                 yield dict(explained)

@@ -147,7 +147,7 @@ def _show_words(chosen: Mapping[str, Explanation], named: Mapping[str, NamedPair
     st.caption(
         "The numbers of a row add up to the cosine similarity: orange words make the texts more "
         "alike, purple ones less. Each row has its own range of colours. "
-        + plain(f"{NO_WORD.capitalize()}: {rest}." if rest else "")
+        + plain(f"{NO_WORD.capitalize()}: {joined(list(rest))}." if rest else "")
     )
     rows = [
         {"method": method, "text A": a, "text B": b, "adds": value}
