@@ -211,11 +211,11 @@ def describe_groups(
     remaining = many(n_texts - sum(sizes) + len(sizes), "text")
     alone = ""
     if n_alone := n_similar - sum(sizes):
-        them = "it" if n_alone == 1 else "them"
-        alone = f", {n_alone:,} of them because every text similar to {them} is removed"
+        them, verb = ("it", "is") if n_alone == 1 else ("them", "are")
+        alone = f" {n_alone:,} {verb} in no group, as all texts similar to {them} are removed."
     return (
-        f"By **{method}**, {describe_duplicates(n_similar, n_texts)} ({reaching}). With the {rule} "
-        f"text of {groups} kept, **{remaining}** remain{'s' * (remaining == '1 text')}{alone}."
+        f"By **{method}**, {describe_duplicates(n_similar, n_texts)} ({reaching}). If you keep only "
+        f"the {rule} text of {groups}, **{remaining}** remain{'s' * (remaining == '1 text')}.{alone}"
     )
 
 
