@@ -213,9 +213,10 @@ def describe_groups(
     if n_alone := n_similar - sum(sizes):
         them, verb = ("it", "is") if n_alone == 1 else ("them", "are")
         alone = f" {n_alone:,} {verb} in no group, as all texts similar to {them} are removed."
+    verb = "remains" if remaining == "1 text" else "remain"
     return (
-        f"By **{method}**, {describe_duplicates(n_similar, n_texts)} ({reaching}). If you keep only "
-        f"the {rule} text of {groups}, **{remaining}** remain{'s' * (remaining == '1 text')}.{alone}"
+        f"By **{method}**, {describe_duplicates(n_similar, n_texts)} ({reaching}). If you keep "
+        f"only the {rule} text of {groups}, **{remaining}** {verb}.{alone}"
     )
 
 

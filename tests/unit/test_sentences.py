@@ -47,7 +47,8 @@ from neuralviz.layers.geometry import FollowedWord
 from neuralviz.micro_tuning.events import RUN_FORMAT, Candidate, MaskedPredictions, Part, RunRecord
 from neuralviz.micro_tuning.settings import DEFAULT_BLUEPRINTS, mask_inputs
 from neuralviz.paths import sample_data
-from neuralviz.training.record import Snapshot, new_neighbours
+from neuralviz.training.record import Snapshot
+from neuralviz.training.settings import TrainingSettings
 
 SNAPSHOT = Path(__file__).with_name("sentences.txt")
 BREAK = "\n\n"  # between what is large and what is small
@@ -361,6 +362,10 @@ def layer_views() -> Iterator[tuple[str, str]]:
     weights: Any = SimpleNamespace(importance=np.array([0.4, 0.2]), layers=np.arange(4))
     yield "words of a text", layers.describe_text(words, weights)
     yield "words and punctuation", layers.describe_text(words, weights, 0.45)
+    yield "what the text shows", layers.EXPLAIN_TEXT
+    yield "what the corpus shows", layers.EXPLAIN_CORPUS
+    yield "what the pairs show", layers.explain_layers("Spearman")
+    yield "what the blocks show", layers.EXPLAIN_BLOCKS
     cosines = np.eye(4)
     cosines[[0, 1, 2], [1, 2, 3]] = (0.9, 0.5, 0.8)
     yield "map", layers.describe_map(cosines, "“cat”", "1 − cosine")
@@ -386,6 +391,8 @@ def ladders() -> Iterator[tuple[str, str]]:
     assert recorded.test is not None
     yield "layers", layers.describe_best_layer(recorded.layers, "spearman", "Spearman")[0]
     yield "ladder", layers.describe_ladder(recorded)
+    yield "what the ladder shows", layers.explain_ladder(recorded, ["cosines", "log-variance"])
+    yield "what a rung is", layers.explain_rung("siamese")
     yield "first baseline", layers.describe_ladder(replace(recorded, results={}))
     worse = {place: reverse(result) for place, result in recorded.results.items()}
     yield "baseline ahead", layers.describe_ladder(replace(recorded, results=worse))
@@ -410,16 +417,17 @@ def ladders() -> Iterator[tuple[str, str]]:
 
 
 def trainings() -> Iterator[tuple[str, str]]:
-    recorded = recorded_lessons()
-    known = [replace(lesson, untrained=None) for lesson in recorded]
-    crops, dropout = known
+    crops, dropout = known = recorded_lessons()
 
     def lessons(*chosen: Any, label: str = "chapter") -> str:
         return training.describe_lessons(chosen, label)
 
-    yield "whole model is better", lessons(*recorded)
-    yield "whole model not told apart", lessons(*(replace(x, untrained=0.64) for x in recorded))
+    yield "whole model is better", training.describe_untrained(crops)
     yield "two kinds", lessons(*known)
+    yield "what two kinds are", training.explain_pairs(known)
+    frozen = TrainingSettings(pairs="masking", frozen_blocks=2)
+    yield "what masking is", training.explain_pairs([replace(crops, settings=frozen)])
+    yield "what the map shows", training.EXPLAIN_MOVES
     yield "one kind", lessons(crops)
     first, *_, last = crops.snapshots
     swapped = replace(last, step=0), replace(first, step=60)
@@ -436,10 +444,10 @@ def trainings() -> Iterator[tuple[str, str]]:
     before = replace(crops.snapshots[0], nearest=crops.snapshots[0].nearest % 7)
     after = replace(before, nearest=before.nearest.copy())
     unmoved = replace(crops, snapshots=(before, after))
-    yield "no moves", training.describe_moves(unmoved, 0)
+    yield "no moves", training.describe_moves(unmoved)
     after.nearest[:3, 9] = 8
-    yield "few moves", training.describe_moves(unmoved, 0)
-    yield "moves", training.describe_moves(crops, len(new_neighbours(crops, 5)))
+    yield "few moves", training.describe_moves(unmoved)
+    yield "moves", training.describe_moves(crops)
 
     def cell(row: str, seed: int, share: float) -> TrainingCell:
         return TrainingCell(row, seed, 6, 1.0, False, (share - 0.1, share), (share,), {})
