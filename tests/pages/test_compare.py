@@ -11,11 +11,12 @@ import pytest
 from safetensors.torch import load_file, save_file
 from streamlit.testing.v1 import AppTest
 
+from neuralviz.arrays import unit_vectors
 from neuralviz.embedders import embedder_spec
 from neuralviz.evaluation.similarity import MOST_PERMUTED, rank_correlations
 from neuralviz.headlines.similar_texts import describe_agreement, describe_similar_texts
 from neuralviz.reading.source import Source
-from neuralviz.ui.compare import MAX_TEXTS, Panel, load_examples
+from neuralviz.ui.compare import MAX_TEXTS, PAIR, Panel, load_examples
 from neuralviz.ui.page import plain
 from neuralviz.words import number
 from tests.support import pages
@@ -61,7 +62,7 @@ def test_opens_with_an_example_compared_by_three_methods() -> None:
     run = last_run(page)
     assert run.status == "done"
     assert run.task.methods == ("mean", "neural, fast, 1 epoch", "sbert-wk")
-    assert page.segmented_control(key="compare-more").options == ["Disagreements", "Words"]
+    assert page.segmented_control(key="compare-more").options == ["Disagreements", "Why?"]
     assert "the nearest text has the same topic for" in read_page(page)
     pairs = next(frame for frame in page.dataframe if "difference" in frame.value)
     ranks = [f"{method}: rank" for method in ("mean", "neural", "sbert-wk")]
@@ -77,7 +78,8 @@ def test_opens_with_an_example_compared_by_three_methods() -> None:
     assert panel.name_in_full(panel.results[1]) == "neural, fast, 1 epoch"  # in files
     assert MAX_TEXTS <= MOST_PERMUTED  # the test is of all texts that the sentence is of
     headline = describe_agreement([panel.results[place] for place in methods])
-    assert plain(headline) in [element.value for element in page.markdown]
+    parts = {plain(part) for part in headline.split("\n\n")}
+    assert parts <= {element.value for element in page.markdown}
     page.text_input(key="m2-neural-epochs").set_value("many").run()
     assert not page.exception
     assert "epochs” must be a whole number" in read_page(page)
@@ -231,19 +233,42 @@ def test_words_of_a_pair_stand_for_the_chosen_texts() -> None:
     page.selectbox(key="compare-first").set_value(0).run()
     page.selectbox(key="compare-second").set_value(1).run()
     assert not page.exception
-    page.segmented_control(key="compare-more").set_value("Words").run()
-    pages.finish_run(page, "compare-pair-0")
-    pair = pages.last_run(page, "compare-pair-0")
+    page.segmented_control(key="compare-more").set_value("Why?").run()
+    pages.finish_run(page, "compare-why")
+    pair = pages.last_run(page, "compare-why")
     assert pair.status == "done"
-    words = [words for words, _ in pair.result]
-    assert words[0][:3] == ("<", "b", ">")
-    assert words[1] == ("quiet", "words")
-    assert "the largest shares of the change in the weights come from" in read_page(page)
+    for place, part in enumerate(last_run(page).result):
+        units = unit_vectors(part.vectors.astype(float))
+        explained = pair.result[place]
+        assert explained.plain.texts == ("<b>bold</b> claims", "quiet words")
+        for explanation, centre in ((explained.plain, 0), (explained.centred, units.mean(axis=0))):
+            first, second = unit_vectors(units[:2] - centre)
+            assert explanation.cosine == pytest.approx(first @ second, abs=1e-4)
+            assert explanation.contributions.sum() == pytest.approx(explanation.cosine, abs=1e-9)
+    assert "The numbers of a row add up to the cosine similarity" in read_page(page)
+    for detail in ("All pairs", "Layers", "Words"):
+        page.segmented_control(key="why-detail").set_value(detail).run()
+        assert not page.exception
+    page.segmented_control(key="why-reading").set_value("Minus the mean").run()
+    assert not page.exception
     products = last_run(page).result[0].similarity.products
     table = next(frame.value for frame in page.dataframe if "rank" in frame.value)
     assert table["cosine"][0] == number(float(products[0, 1]), ".3f")
     page.selectbox(key="compare-second").set_value(0).run()
     assert "Choose two different texts" in read_page(page)
+
+
+def test_texts_in_another_language_are_named_and_are_not_the_pair_that_differs_most() -> None:
+    texts = """The lighthouse keeper lit the lamp.
+    El banco ha subido otra vez los tipos de interés.
+    Rates rose again, said the bank.
+    No funciona la aplicación desde ayer, por favor ayúdenme."""
+    page = finish(press(paste(texts, m1="neural", m1_neural_epochs="1", m2="mean", m3="none")))
+    assert not page.exception
+    (warning,) = page.warning
+    assert "hardly reads texts 2 and 4" in warning.value
+    assert "differ most on texts 1 and 3 of those that the model reads" in read_page(page)
+    assert [page.selectbox(key=key).value for key in PAIR] == [0, 2]
 
 
 @pytest.mark.slow
