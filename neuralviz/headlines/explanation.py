@@ -59,7 +59,7 @@ def describe_words(by_method: Mapping[str, NamedPairs], *, are_equal: bool) -> s
         if sums.max() > 0 and len(words) == 1:
             values = f"{largest} of {number(pairs.cosine, '.2f')}"
             clauses.append(f"“{words.pop()}” by {method} ({values})")
-    sentence = f"Most is added by {joined(clauses)}." if clauses else ""
+    sentence = f"What adds most is {joined(clauses)}." if clauses else ""
     return " ".join(filter(None, [sentence, *cancelling]))
 
 

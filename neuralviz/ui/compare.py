@@ -555,5 +555,5 @@ def _show_why(panel: Panel, _write_headline: Write) -> None:
     with show_only_on_stage("why-texts"):
         st.markdown(COSINE_IN_SHORT)
         show_beginnings(panel.texts, pair)
-    texts = (panel.texts[pair[0]], panel.texts[pair[1]])
+    texts = {f"text {text + 1}": panel.texts[text] for text in pair}
     show_explanation(methods, texts, panel.run.task.models)

@@ -25,7 +25,7 @@ from neuralviz.plots.report import About
 from neuralviz.plots.theme import escape, shorten
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import allow_swiping, show_figure, show_table
-from neuralviz.ui.page import hide_on_stage, plain, show_headline, wide_columns
+from neuralviz.ui.page import hide_on_stage, plain, show_headline, show_on_stage, wide_columns
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.words import joined, number
 
@@ -40,7 +40,7 @@ PATIENCE = 0.5  # seconds: enough for most pairs
 
 def show_explanation(
     methods: Mapping[int, tuple[str, EmbedderSpec, np.ndarray]],
-    texts: tuple[str, str],
+    texts: Mapping[str, str],  # two, by name
     models: tuple[ModelRef, ...],
 ) -> None:
     """Explain a pair by methods: by place, label, specification and vectors of all texts."""
@@ -49,18 +49,22 @@ def show_explanation(
         for _, _, vectors in methods.values()
     ]
     specs = tuple(spec for _, spec, _ in methods.values())
-    run = RUNS.start(ExplainPair(specs, tuple(methods), texts, models, tuple(centres)))
+    first, second = texts.values()
+    task = ExplainPair(specs, tuple(methods), (first, second), models, tuple(centres))
+    run = RUNS.start(task)
     labels = {place: label for place, (label, _, _) in methods.items()}
 
     def draw(explained: dict[int, PairExplanation] | None, _live: bool) -> None:
         if explained:
-            _show_explained(explained, labels)
+            _show_explained(explained, labels, list(texts))
 
     sentences = RunSentences(start="Splitting the vectors into parts …", done="")
     show_run_panel(RUNS, run, draw, sentences=sentences, patience=PATIENCE)
 
 
-def _show_explained(explained: Mapping[int, PairExplanation], labels: Mapping[int, str]) -> None:
+def _show_explained(
+    explained: Mapping[int, PairExplanation], labels: Mapping[int, str], sides: Sequence[str]
+) -> None:
     for place, part in explained.items():
         if part.error:
             st.error(plain(f"{labels[place]}: {part.error}"))
@@ -82,7 +86,7 @@ def _show_explained(explained: Mapping[int, PairExplanation], labels: Mapping[in
     sentence = describe_words(named, are_equal=first.texts[0] == first.texts[1])
     show_headline(plain(sentence), key="compare-why")
     if detail == WORDS:
-        _show_words(chosen, named)
+        _show_words(chosen, named, sides)
     elif detail == ALL_PAIRS:
         _show_pairs(chosen, named)
     else:
@@ -124,18 +128,20 @@ def _name_passages(texts: Sequence[str], passages: Passages) -> NamedPairs:
     return NamedPairs(names[0], names[1], passages.contributions)
 
 
-def _show_words(chosen: Mapping[str, Explanation], named: Mapping[str, NamedPairs]) -> None:
+def _show_words(
+    chosen: Mapping[str, Explanation], named: Mapping[str, NamedPairs], sides: Sequence[str]
+) -> None:
     """Both texts, their words coloured by what they add, and the strongest pairs."""
     first = next(iter(named.values()))
-    for axis, (side, names) in enumerate(zip("AB", first[:2], strict=True)):
+    for axis, (side, names) in enumerate(zip(sides, first[:2], strict=True)):
         sums = {method: pairs.contributions.sum(axis=1 - axis) for method, pairs in named.items()}
         columns = [*names, NO_WORD]
         table = pd.DataFrame({"word": columns, **sums})
-        key = f"compare-why-{side}"
+        key = f"compare-why-{axis}"
         with allow_swiping(f"{key}-wide", words_width(columns)):
             show_figure(
-                words_figure(columns, sums, f"What each word of text {side} adds to the cosine"),
-                f"words of text {side}",
+                words_figure(columns, sums, f"What each word of {side} adds to the cosine"),
+                f"words of {side}",
                 table,
                 _about(chosen),
                 key=key,
@@ -144,13 +150,14 @@ def _show_words(chosen: Mapping[str, Explanation], named: Mapping[str, NamedPair
     rest = joined(
         list(dict.fromkeys(filter(None, (name for e in chosen.values() for name in e.rest))))
     )
-    st.caption(
-        "The numbers of a row add up to the cosine similarity: orange words make the texts more "
-        "alike, purple ones less. Each row has its own range of colours. "
-        + plain(f"{NO_WORD.capitalize()}: {joined(list(rest))}." if rest else "")
-    )
+    with show_on_stage("why-colours"):
+        st.caption(
+            "The numbers of a row add up to the cosine similarity: orange words make the texts more "
+            "alike, purple ones less. Each row has its own range of colours. "
+            + plain(f"{NO_WORD.capitalize()}: {joined(list(rest))}." if rest else "")
+        )
     rows = [
-        {"method": method, "text A": a, "text B": b, "adds": value}
+        {"method": method, sides[0]: a, sides[1]: b, "adds": value}
         for method, pairs in named.items()
         for a, b, value in pairs.strongest(LISTED)
     ]
