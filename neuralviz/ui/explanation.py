@@ -152,8 +152,8 @@ def _show_words(
     )
     with show_on_stage("why-colours"):
         st.caption(
-            "The numbers of a row add up to the cosine similarity: orange words make the texts more "
-            "alike, purple ones less. Each row has its own range of colours. "
+            "The numbers of a row add up to the cosine similarity: orange words make the texts "
+            "more alike, purple ones less. Each row has its own range of colours. "
             + plain(f"{NO_WORD.capitalize()}: {joined(list(rest))}." if rest else "")
         )
     rows = [
