@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from safetensors.torch import load_file
 from torch.func import functional_call
 
 from neuralviz.errors import SettingsError, ShouldStop, check_stop, never
 from neuralviz.micro_tuning.cross_entropy import rows_at_once
 from neuralviz.micro_tuning.inputs import MaskedInput, group_inputs, pack_inputs
 from neuralviz.micro_tuning.per_text import PrecomputedEncoder, sharing_copy
+from neuralviz.models import bundled
 from neuralviz.models.passes import copy_network, encode_ids
 from neuralviz.words import ShortRepr
 
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
     from neuralviz.micro_tuning.events import TextDelta
     from neuralviz.models import LanguageModel
     from neuralviz.models.tokens import TokenizedText
+
+LENS_FILE = Path(bundled.__file__).with_name("lens.safetensors")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -145,3 +150,16 @@ def _tune(
 
 def _call_with(encoder: Any, weights: dict[str, Tensor], **inputs: Any) -> Any:
     return functional_call(encoder, weights, (), inputs)
+
+
+@cache
+def translate_bundled() -> Callable[[Tensor], Tensor]:
+    """The bundled model's layers as the last one's, by maps fitted with ``scripts/fit_lens.py``."""
+    maps = {name: values.float() for name, values in load_file(LENS_FILE).items()}
+
+    def translate(vectors: Tensor) -> Tensor:
+        weight, bias = (maps[name].to(vectors.device) for name in ("weight", "bias"))
+        below = torch.einsum("lpd,lde->lpe", vectors[:-1], weight) + bias[:, None]
+        return torch.cat([below, vectors[-1:]])
+
+    return translate
