@@ -25,6 +25,7 @@ COSINE_IN_SHORT = (
     "**Cosine similarity** tells how similar two texts are by their embeddings, from −1 (opposite) "
     "to 1 (the same direction)."
 )
+INTERVAL_IN_SHORT = "**95% interval**: where the true value very likely lies."
 METHOD_LINES = {  # with fewer terms than `METHODS` has, and true of all options
     "neural": "the change in a model's weights when it trains on the text alone",
     "mean": "the mean of the vectors that a model makes of the words",
