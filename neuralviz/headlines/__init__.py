@@ -25,11 +25,14 @@ COSINE_IN_SHORT = (
     "**Cosine similarity** tells how similar two texts are by their embeddings, from −1 (opposite) "
     "to 1 (the same direction)."
 )
-INTERVAL_IN_SHORT = "**95% interval**: where the true value very likely lies."
+INTERVAL_IN_SHORT = (
+    "The **95% interval** is the likely range of the true value; a difference is **significant** "
+    "where this range does not contain 0."
+)
 METHOD_LINES = {  # with fewer terms than `METHODS` has, and true of all options
     "neural": "the change in a model's weights when it trains on the text alone",
-    "mean": "the mean of the vectors that a model makes of the words",
-    "sbert-wk": "a mean in which words whose vectors change most from layer to layer weigh more",
+    "mean": "the average of the vectors (lists of numbers) that a model makes of the words",
+    "sbert-wk": "an average of vectors in which words that change most inside the model count more",
     "gradient": "the direction of the first, tiny step of training on the text",
 }
 
@@ -156,7 +159,10 @@ class Headline:
         return f"{self.measured.guesser} ({guess})"
 
     def _name_rest(self) -> str:
-        return join_names([entry.name for entry in self.rest])
+        values = [self.best.value, *(entry.value for entry in (*self.rivals, *self.rest))]
+        written = write_values([*values, *self.measured.others], self.measured.is_share)
+        rest = zip(self.rest, written[1 + len(self.rivals) :], strict=False)
+        return join_names([f"{entry.name} ({value})" for entry, value in rest])
 
     def _write_bounds(self) -> str:
         assert self.interval is not None

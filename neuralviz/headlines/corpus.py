@@ -211,11 +211,12 @@ def describe_groups(
     remaining = many(n_texts - sum(sizes) + len(sizes), "text")
     alone = ""
     if n_alone := n_similar - sum(sizes):
-        them = "it" if n_alone == 1 else "them"
-        alone = f", {n_alone:,} of them because every text similar to {them} is removed"
+        them, verb = ("it", "is") if n_alone == 1 else ("them", "are")
+        alone = f" {n_alone:,} {verb} in no group, as all texts similar to {them} are removed."
+    verb = "remains" if remaining == "1 text" else "remain"
     return (
-        f"By **{method}**, {describe_duplicates(n_similar, n_texts)} ({reaching}). With the {rule} "
-        f"text of {groups} kept, **{remaining}** remain{'s' * (remaining == '1 text')}{alone}."
+        f"By **{method}**, {describe_duplicates(n_similar, n_texts)} ({reaching}). If you keep "
+        f"only the {rule} text of {groups}, **{remaining}** {verb}.{alone}"
     )
 
 

@@ -319,6 +319,7 @@ def few_texts() -> Iterator[tuple[str, str]]:
                for name, share in (("mean", 0), ("cls", 0.2), ("neural", 0.7))]  # fmt: skip
     yield "two methods agree", similar_texts.describe_agreement(several[:2])
     yield "two methods agree little", similar_texts.describe_agreement(several[::2])
+    yield "texts hardly read", similar_texts.describe_agreement(several[::2], [5])
     yield "three methods", similar_texts.describe_agreement(several)
     unfinished = ranked("mean", 0.9, 0.8, np.nan, 0.6, np.nan, np.nan)
     unfinished.products[3, 3] = np.nan
