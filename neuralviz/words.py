@@ -94,9 +94,9 @@ def name_lines(lines: Sequence[int], unit: str = "line") -> str:
 
 def name_texts(places: Sequence[int]) -> str:
     """``text 3``, ``texts 1, 2, 3, 4, 5 and 12 more``, from indices that start at 0."""
-    named = name_lines([place + 1 for place in places], "text").removesuffix(" …")
-    more = len(places) - _NAMED_LINES
-    return named + (f" and {more:,} more" if more > 0 else "")
+    named = [f"{place + 1:,}" for place in places[:_NAMED_LINES]]
+    more = len(places) - len(named)
+    return f"text{'s' * (len(places) != 1)} {joined([*named, *[f'{more:,} more'] * (more > 0)])}"
 
 
 def search_terms(query: str) -> tuple[str, ...]:

@@ -38,7 +38,12 @@ from neuralviz.evaluation.training_tables import (
     training_numbers,
     training_table,
 )
-from neuralviz.headlines.training import describe_lessons, describe_trained_layers, trained_part
+from neuralviz.headlines.training import (
+    describe_lessons,
+    describe_trained_layers,
+    describe_untrained,
+    trained_part,
+)
 from neuralviz.jobs.training import RATES, FillTrainingTable
 from neuralviz.models.language_model import MINILM
 from neuralviz.models.shared import ModelRef, check_free_name, encoders_folder
@@ -227,10 +232,10 @@ def _describe_start(event: TrainingStarted, settings: TrainingSettings) -> str:
 
 def _describe_end(lesson: Lesson, label: str) -> str:
     """What the page says of the training, as plain text."""
-    sentences = [describe_lessons([lesson], label)]
+    sentences = [describe_lessons([lesson], label), describe_untrained(lesson)]
     if len(lesson.accuracy) and lesson.accuracy.shape[1] > 1:  # tables have no layers
         sentences.append(describe_trained_layers([lesson]))
-    return " ".join(sentences).replace("**", "").replace("\n\n", " ")
+    return " ".join(filter(None, sentences)).replace("**", "")
 
 
 # --- tables of the crops paper -------------------------------------------------------------------

@@ -221,10 +221,18 @@ def least_alike(similarities: Sequence[Similarity]) -> tuple[int, int]:
     return next(iter(correlated_methods(rank_correlations(similarities))), (0, 1))
 
 
-def furthest_apart(first: Similarity, second: Similarity) -> tuple[int, int] | None:
-    """The two texts whose ranks by two methods differ most; None if no pair has both."""
+def furthest_apart(
+    first: Similarity, second: Similarity, hardly_read: Sequence[int] = ()
+) -> tuple[int, int] | None:
+    """The two texts whose ranks by two methods differ most; None if no pair has both.
+
+    Texts ``hardly_read`` are among them only if no others differ.
+    """
     i, j = pair_indices(len(first.texts))
     apart = np.abs(first.ranks[i, j] - second.ranks[i, j])
+    is_read = ~np.isin([i, j], hardly_read).any(axis=0)
+    if np.nanmax(apart[is_read], initial=0) > 0:
+        apart[~is_read] = np.nan
     if not np.isfinite(apart).any():
         return None
     widest = int(np.nanargmax(apart))

@@ -21,10 +21,18 @@ SIGNIFICANT = 0.05  # level of a test
 MOST_NAMED = 5  # methods; further ones are only counted
 UNSURE = "no interval tells whether the difference is significant"
 NO_INTERVAL = "no interval tells how sure that is"
+COSINE_IN_SHORT = (
+    "**Cosine similarity** tells how similar two texts are by their embeddings, from −1 (opposite) "
+    "to 1 (the same direction)."
+)
+INTERVAL_IN_SHORT = (
+    "The **95% interval** is the likely range of the true value; a difference is **significant** "
+    "where this range does not contain 0."
+)
 METHOD_LINES = {  # with fewer terms than `METHODS` has, and true of all options
     "neural": "the change in a model's weights when it trains on the text alone",
-    "mean": "the mean of the vectors that a model makes of the words",
-    "sbert-wk": "a mean in which words whose vectors change most from layer to layer weigh more",
+    "mean": "the average of the vectors (lists of numbers) that a model makes of the words",
+    "sbert-wk": "an average of vectors in which words that change most inside the model count more",
     "gradient": "the direction of the first, tiny step of training on the text",
 }
 
@@ -151,7 +159,10 @@ class Headline:
         return f"{self.measured.guesser} ({guess})"
 
     def _name_rest(self) -> str:
-        return join_names([entry.name for entry in self.rest])
+        values = [self.best.value, *(entry.value for entry in (*self.rivals, *self.rest))]
+        written = write_values([*values, *self.measured.others], self.measured.is_share)
+        rest = zip(self.rest, written[1 + len(self.rivals) :], strict=False)
+        return join_names([f"{entry.name} ({value})" for entry, value in rest])
 
     def _write_bounds(self) -> str:
         assert self.interval is not None
@@ -159,7 +170,7 @@ class Headline:
         if self.outcome == "alone":
             return " to ".join(write_values(self.interval, is_share))
         _, bounds = write_lead(0, self.interval, is_share)
-        return f"{bounds} points" if is_share else bounds
+        return f"{bounds} percentage points" if is_share else bounds
 
 
 def _judge(intervals: Sequence[Bounds | None]) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from neuralviz.headlines import (
+    INTERVAL_IN_SHORT,
     SIGNIFICANT,
     Measured,
     Name,
@@ -22,7 +23,6 @@ from neuralviz.words import joined, many, number, percent
 ALIKE = 0.5  # share of the neighbours in common, beyond chance, from which two methods agree
 REAL = 0.5  # share of the nearest texts that a label needs for a sentence to be near it
 NAMED = 4  # clusters in a sentence
-COSINE = "Cosine similarity says how similar the vectors of two texts are: 1 is the same direction."
 STRICT = 0.01  # of one of clusters with a word: people search often
 
 
@@ -74,14 +74,13 @@ def describe_disagreement(methods: Sequence[str], share: float, k: int, texts: s
     )
 
 
-def explain_maps(terms: str, projections: Sequence[str], headline: str, notes: str) -> str:
-    """What is drawn on maps, ``notes`` on it, and the terms of the headline, in a few words."""
+def explain_maps(terms: str, projections: Sequence[str], headline: str) -> str:
+    """What is drawn on maps, and the ``terms`` of the headline, in a few words each."""
     verb = "places" if len(projections) == 1 else "place"
-    interval = "A difference is significant if its 95% interval, in percentage points, excludes 0."
     return (
         f"Each point is a text; {joined(projections)} {verb} similar texts close together, and "
-        f"words name dense groups, called clusters. {notes}{terms} "
-        f"{interval * ('95% interval' in headline)}"
+        f"words name dense groups, called clusters. {terms} "
+        f"{INTERVAL_IN_SHORT * ('95% interval' in headline)}"
     )
 
 
@@ -228,9 +227,10 @@ def describe_groups(
         return f"By **{method}**, no two texts have {reaching}."
     groups = "their group" if len(sizes) == 1 else f"each of their {len(sizes):,} groups"
     remaining = many(n_texts - sum(sizes) + len(sizes), "text")
+    verb = "remains" if remaining == "1 text" else "remain"
     return (
-        f"By **{method}**, {describe_duplicates(n_similar, n_texts)} ({reaching}); with the {rule} "
-        f"text of {groups} kept, **{remaining}** remain{'s' * (remaining == '1 text')}."
+        f"By **{method}**, {describe_duplicates(n_similar, n_texts)} ({reaching}); if you keep "
+        f"only the {rule} text of {groups}, **{remaining}** {verb}."
     )
 
 

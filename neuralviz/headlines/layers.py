@@ -30,7 +30,7 @@ from neuralviz.headlines import (
     write_range,
 )
 from neuralviz.layers.settings import POOLING_NAMES
-from neuralviz.training.similarity.settings import RUNG_MEANS, RUNG_NAMES, RUNGS, Rung
+from neuralviz.training.similarity.settings import RUNG_MEANS, RUNG_NAMES, Rung
 from neuralviz.words import choose_format, joined, many, number
 
 if TYPE_CHECKING:
@@ -96,26 +96,47 @@ def describe_parts(
     return compare_two(measured, *entries, bounds)
 
 
+EXPLAIN_TEXT = (
+    "Each layer of the model turns the words' vectors, lists of numbers. The **embedding**, one "
+    "vector for the text, is their average: the stronger a word's colour, the more it counts. A "
+    "word counts more if its turns are uneven, and each time that it occurs."
+)
+EXPLAIN_CORPUS = (
+    "Each layer of the model turns a word's vector, a list of numbers. **Unevenness** is the "
+    "variance of these turns: 0 if all layers turn the word equally far."
+)
+EXPLAIN_BLOCKS = (
+    "The model is a stack of blocks; each works on what the block before it made of the text. "
+    "**Micro-tuning** trains it on this text alone; an epoch is one pass. A bar shows how far a "
+    "block's weights move: on average (root mean square), or all together (norm)."
+)
+
+
+def explain_layers(coefficient: str) -> str:
+    """What a figure of layers and people's scores shows; markdown."""
+    return (
+        "People scored how alike the texts of a pair are; the model's score is the **cosine** of "
+        "their vectors at a layer, 1 if they point the same way. A text's vector is that of one "
+        "token (a word, a part of it, or the mark at the start or end), or the mean of all; layer "
+        f"0 is what the first one reads. **{coefficient}**: 1 if cosines and people's scores rise "
+        "together, 0 if they are unrelated."
+    )
+
+
 def describe_text(
     words: Sequence[FollowedWord], weights: TokenWeights, punctuation: float = 0.0
 ) -> str:
-    """The most important words of an embedding, and the layer that changes them most."""
+    """The most important words of an embedding."""
     if not words:
         return ""
     if float(np.ptp(weights.importance)) < SAME_IMPORTANCE:
         return "All words count equally: from layer to layer, all change alike."
-    first = int(weights.layers[0])
     named = words[: max(1, min(NAMED, len(words) - 1))]
-    turns = np.array([word.turns[first:] for word in named]).mean(axis=0)
     share, names = sum(word.importance for word in named), [_quote(word.word) for word in named]
     sentence = f"{share:.0%} of this text's embedding comes from {joined(names)}"
     if punctuation > named[-1].importance:  # which is left out of the words, but seen in colour
         sentence += f", {punctuation:.0%} from punctuation and symbols"
-    if np.ptp(np.sort(turns)[-2:]) < CLEARLY:
-        return f"{sentence}."
-    layer = first + int(turns.argmax()) + 1
-    changed = "these words" if len(named) > 1 else "this word"
-    return f"{sentence}. Layer {layer} changes {changed} most."
+    return f"{sentence}."
 
 
 def describe_map(cosines: np.ndarray, subject: str, value: str) -> str:
@@ -137,7 +158,11 @@ def describe_corpus(words: Sequence[str], variance: np.ndarray, texts: str) -> s
         return f"In {texts}, all {len(words):,} words change equally evenly from layer to layer."
     n = min(NAMED, len(words) // 2)
     jumping, steady = (joined(list(map(_quote, end))) for end in (words[::-1][:n], words[:n]))
-    return f"In {texts}, {jumping} change most abruptly from layer to layer, {steady} most evenly."
+    values = [write_range(end, ".2g") for end in (variance[-n:], variance[:n])]
+    return (
+        f"In {texts}, {jumping} change most unevenly from layer to layer ({values[0]}), {steady} "
+        f"most evenly ({values[1]})."
+    )
 
 
 def describe_blocks(changes: Mapping[int, float], epoch: int, text: str) -> str:
@@ -171,6 +196,12 @@ _BASELINES = {
     SENTENCE: "the model's own sentence embedding",
     NEURAL: "its neural embedding",
 }
+_BASELINE_MEANS = {
+    FLOOR: "learns nothing; the cosine at the last layer of the mean of the words' vectors.",
+    LINEAR: "a weighted sum of the cosines at all layers.",
+    SENTENCE: "learns nothing; the cosine of the vectors that the model was made for.",
+    NEURAL: "learns no scores; the cosine of how the model's weights change on each text.",
+}
 _UNTRAINED = (FLOOR, SENTENCE, NEURAL)  # baselines that learn nothing from the scores
 
 
@@ -181,7 +212,10 @@ def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
     pairs = many(len(ladder.test.scores), "test pair")
     if np.ptp(ladder.test.scores) == 0:
         return f"All {pairs} have the same score, so the correlation is undefined."
-    lines, measured = ladder_lines(ladder), Measured("the Spearman correlation is", pairs)
+    lines, measured = (
+        ladder_lines(ladder),
+        Measured("the Spearman correlation with people's scores is", pairs),
+    )
     rung = best_line(line for line in lines if line.rung)
     best = best_line(line for line in lines if not line.rung) or lines[0]
     if rung is None or rung.rung is None:
@@ -190,7 +224,8 @@ def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
         return Headline(measured, Entry(FLOOR, lines[0].spearman)).write_sentence()
     if not np.isfinite([rung.spearman, best.spearman]).all():
         return f"**{rung.name}** is the best on the dev pairs; on {pairs} Spearman is undefined."
-    chosen = Entry(f"**{rung.name}** (chosen on the dev pairs)", rung.spearman)
+    best_of = f"the best network on {ladder.test.n_dev:,} other pairs"
+    chosen = Entry(f"**{rung.name}** ({best_of})", rung.spearman)
     baseline = Entry(_BASELINES[best.name], best.spearman)
     bounds = lead_interval(ladder, rung.rung, best.name) if is_whole else None
     reason = (
@@ -206,28 +241,26 @@ def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
     return sentence
 
 
-EXPLAIN_SPEARMAN = "Spearman: 1 is people's order of the pairs, 0 a random one."
-EXPLAIN_LAYERS = (
-    f"The cosine of two texts' vectors at each layer, before anything is learnt. {EXPLAIN_SPEARMAN}"
-)
-
-
-def explain_rung(rung: Rung, *, briefly: bool = False) -> str:
-    """What a rung is, in markdown, with the rungs that it builds on unless ``briefly``."""
-    if briefly:
-        return f"**{RUNG_NAMES[rung]}**: a network that learns scores from frozen layers."
-    built_on = RUNGS[min(1, RUNGS.index(rung)) : RUNGS.index(rung) + 1]
-    return " ".join(f"**{RUNG_NAMES[each]}**: {RUNG_MEANS[each]}" for each in built_on)
+def explain_rung(rung: Rung) -> str:
+    """What a rung is and what it is measured on, in markdown."""
+    return (
+        f"**{RUNG_NAMES[rung]}**: a small network that learnt people's scores of other pairs, from "
+        "the layers of a model that stays as it is."
+    )
 
 
 def explain_ladder(ladder: Ladder, rungs: Sequence[Rung]) -> str:
-    """What the rungs of a ladder are, and on which pairs they are measured; markdown."""
-    means = "".join(f"- **{RUNG_NAMES[rung]}**: {RUNG_MEANS[rung]}\n" for rung in rungs)
-    sizes = ""
-    if ladder.test is not None:
-        n_train, n_dev = ladder.test.n_train, ladder.test.n_dev
-        sizes = f"Learnt from {n_train:,} pairs, chosen on {n_dev:,} (dev), measured on others. "
-    return f"Rungs learn scores:\n{means}\n{sizes}{EXPLAIN_SPEARMAN}"
+    """What a ladder's methods are, and on which pairs they are measured; markdown."""
+    means = {name: _BASELINE_MEANS[name] for name in ladder.baselines}
+    means |= {RUNG_NAMES[rung]: RUNG_MEANS[rung] for rung in rungs}
+    lines = "".join(f"- **{name}**: {meaning}\n" for name, meaning in means.items())
+    learnt = f" from {ladder.test.n_train:,} other pairs" if ladder.test is not None else ""
+    return (
+        "People scored how alike the texts of each pair are. A model that stays as it is makes "
+        "vectors of them; the **cosine** of two vectors is 1 if they point the same way. From "
+        f"these cosines, one tries to predict the scores:\n{lines}\nThe others learn{learnt}. "
+        "**Spearman**: 1 is people's order of the pairs, 0 a random one."
+    )
 
 
 def warn_of_rung(ladder: Ladder, rung: Rung) -> list[str]:
@@ -273,7 +306,7 @@ def describe_errors(rung: Rung, predicted: np.ndarray, scores: np.ndarray) -> st
     scale = f"{number(scores.min(), '.3g')} to {number(scores.max(), '.3g')}"
     return (
         f"Half of the predictions of **{RUNG_NAMES[rung]}** are within **{middle}** of people's "
-        f"scores ({scale}); the mean error is {number(float(errors.mean()), '+.2f')}."
+        f"scores ({scale})."
     )
 
 

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralviz.headlines import Entry, begin, most_and_least, write_times
+from neuralviz.evaluation.similarity import most_similar
+from neuralviz.headlines import begin, write_range, write_times
 from neuralviz.micro_tuning.blanks import describe_blanks, read_hidden_word
 from neuralviz.models import BUNDLED
 from neuralviz.words import joined, many, name_texts, number, percent
 
 if TYPE_CHECKING:
+    from neuralviz.evaluation.similarity import Similarity
     from neuralviz.micro_tuning.events import MaskedPredictions, RunRecord
     from neuralviz.micro_tuning.settings import MaskedInputs, TuningSettings
     from neuralviz.micro_tuning.walkthrough import Walkthrough
@@ -21,9 +23,19 @@ if TYPE_CHECKING:
 QUOTED = 28  # characters of a text
 LONGEST_WORD = 24  # characters of a word in a sentence
 NAMED = 3  # words with the largest shares
-VISIBLE = 0.05  # size of a share whose bar is clearly seen
+VISIBLE = 0.02  # size of a share whose bar is clearly seen
 MOST_GUESSES = 5  # in a sentence
 UNREADABLE = 0.5  # share of a text's tokens that are unknown to the vocabulary
+EMBEDDING_IN_SHORT = (
+    "A text's **embedding** is the change in the model's weights, the numbers that it computes "
+    "with, when it trains on this text alone."
+)
+
+
+def explain_tuning(settings: TuningSettings) -> str:
+    """What micro-tuning is, in a sentence of markdown."""
+    words = "words" if settings.predict_unmasked else "masked (hidden) words"
+    return f"**Micro-tuning** trains the model on one text alone, to predict the text's {words}."
 
 
 def describe_learning(record: RunRecord, text: int) -> str:
@@ -195,22 +207,23 @@ def compare_with_earlier(record: RunRecord, earlier: RunRecord, numbers: tuple[i
     return f"Run {numbers[0]}, compared with run {numbers[1]} ({line}): {changes}."
 
 
-def describe_similar(vectors: np.ndarray, texts: Sequence[str]) -> str:
-    """Which texts are most and least similar, from [text, dim] embeddings of length 1."""
-    if len(texts) < 2:
+def describe_similar(products: Similarity, numbers: Sequence[int]) -> str:
+    """Which texts are most similar; ``numbers`` are their places in the run, from 0."""
+    if len(numbers) < 2:
         return ""
-    first, second = np.triu_indices(len(texts), 1)
-    products = (vectors @ vectors.T)[first, second]
-    if len(products) == 1:
-        cosine = number(products[0], ".2f")
-        return f"The embeddings of the two texts have a cosine similarity of {cosine}."
-    quoted = [f"“{first_words(text)}”" for text in texts]
-    pairs = [
-        Entry(f"{quoted[i]} and {quoted[j]}", float(product))
-        for i, j, product in zip(first, second, products, strict=True)
-    ]
-    alike = "all pairs of texts are about equally similar ({})"
-    return begin(f"{most_and_least(pairs, 'pairs', 'are most similar ({})', alike)}.")
+    values = np.sort(products.of_pairs)
+    lowest, highest = (number(value, ".2f") for value in values[[0, -1]])
+    if len(values) == 1:
+        return f"The embeddings of the two texts have a cosine similarity of {highest}."
+    if lowest == highest:
+        return f"All pairs of texts have about the same cosine similarity ({highest})."
+    pair = most_similar(products)
+    named = name_texts([numbers[place] for place in pair]) if pair else "several pairs of texts"
+    others = values[values < values[-1]] if pair is None else values[:-1]
+    return (
+        f"{begin(named)} are most similar, with a cosine similarity of {highest}; the other pairs "
+        f"have {write_range(others)}."
+    )
 
 
 def first_words(text: str, at_most: int = QUOTED) -> str:
@@ -227,7 +240,10 @@ def describe_masks(inputs: MaskedInputs) -> str:
     if not times.all():  # with a shift by j + 1, token j is masked: only the last one may be left
         return "The last token is never masked: the model does not have to predict it."
     inputs_in_words = many(len(inputs.masked), "masked input")
-    return f"In {inputs_in_words}, every token is masked {write_times(times)}."
+    return (
+        f"In {inputs_in_words} (rows), every token is masked {write_times(times)}, and the model "
+        "predicts it from the tokens that are kept."
+    )
 
 
 def describe_guesses(tokens: Sequence[str], predictions: MaskedPredictions) -> str:

@@ -59,49 +59,55 @@ def describe_similar_texts(
     return _describe_nearest(measured) if len(measured) > 1 else _describe_extremes(measured[0])
 
 
-def describe_agreement(similarities: Sequence[Similarity]) -> str:
-    """How far two methods' rankings of the pairs agree; of several, those that agree least."""
+def describe_agreement(similarities: Sequence[Similarity], hardly_read: Sequence[int] = ()) -> str:
+    """On which texts two methods differ most, of those that are read, and how far they agree.
+
+    The second paragraph, or the only one, is on their rankings of the pairs; of several methods,
+    the two are those that agree least.
+    """
     correlations = rank_correlations(similarities)
     (i, j), *further = correlated_methods(correlations) or [(0, 1)]
     first, second, correlation = similarities[i], similarities[j], float(correlations[i, j])
     n_pairs = int(np.isfinite(first.of_pairs + second.of_pairs).sum())
     names = f"the methods {first.method} and {second.method}"
     written, pairs = number(correlation, ".2f"), many(n_pairs, "pair")
-    difference = _describe_difference(first, second)
+    difference = _describe_difference(first, second, hardly_read)
     if n_pairs < FEWEST_PAIRS:
         return begin(f"{names} {difference or f'rank {pairs} equally'}.")
     if not np.isfinite(correlation):
         return begin(f"{names} cannot be compared: by one of them, all pairs are equally similar.")
-    ending = f" They {difference}." if difference else ""
+    who, whose = names, f"{first.method}'s and {second.method}'s"
+    if difference:
+        who, whose = "they", "these two methods'"
+    claim = f"{who} agree little: their"
     if correlation <= 0 or agree_by_chance(first, second) > SIGNIFICANT:
-        beginning = f"{names} do not agree significantly"
+        claim = f"{who} do not agree significantly: their"
         if correlation >= IN_PART:
             n_texts = many(int((first.has_vector & second.has_vector).sum()), "text")
-            beginning = f"{n_texts} are too few to tell whether {names} agree"
-        return begin(
-            f"{beginning}: their rankings of {pairs} have a correlation of {written}.{ending}"
-        )
-    relation = "agree" if correlation >= AGREE else "agree in part"
-    if correlation < IN_PART:
-        relation = "agree little"
-    if further:
-        relation = "agree least"
-    claim = f"{names} {relation}: their"
-    if further and correlation >= AGREE:
-        claim = f"All methods agree: even {first.method}'s and {second.method}'s"
-    return begin(f"{claim} rankings of {pairs} have a correlation of {written}.{ending}")
+            claim = f"{n_texts} are too few to tell whether {who} agree: their"
+    elif correlation >= AGREE:
+        claim = f"all methods agree: even {whose}" if further else f"{who} agree: their"
+    elif further:
+        claim = f"of all methods, {who} agree least: their"
+    elif correlation >= IN_PART:
+        claim = f"{who} agree in part: their"
+    claim = f"{claim} rankings of {pairs} have a correlation of {written} (1: the same order)."
+    return begin(f"{names} {difference}.\n\nOn the whole, {claim}" if difference else claim)
 
 
-def _describe_difference(first: Similarity, second: Similarity) -> str:
+def _describe_difference(first: Similarity, second: Similarity, hardly_read: Sequence[int]) -> str:
     """On which texts two methods ``differ most …``; empty where they do on none."""
-    pair = furthest_apart(first, second)
+    pair = furthest_apart(first, second, hardly_read)
     if pair is None or first.ranks[pair] == second.ranks[pair]:
         return ""
     first_rank, second_rank = (f"{round(s.ranks[pair]):,}" for s in (first, second))
     n_pairs = f"{np.isfinite(first.of_pairs).sum():,}"
+    are_read = bool(hardly_read) and not {*pair}.intersection(hardly_read)
+    among = " of those that the model reads" * are_read
     return (
-        f"differ most on texts {pair[0] + 1} and {pair[1] + 1}: this pair has rank {first_rank} of "
-        f"{n_pairs} by {first.method}, {second_rank} by {second.method} (1: most similar)"
+        f"differ most on texts {pair[0] + 1} and {pair[1] + 1}{among}: this pair has rank "
+        f"{first_rank} of {n_pairs} by {first.method}, {second_rank} by {second.method} (1: most "
+        "similar)"
     )
 
 

@@ -65,23 +65,38 @@ def describe_lessons(
     n = 0 if right is None else len(right)
     n_texts = many(n, "text") if n else "texts"
     measured = Measured(predict_labels(label, K), n_texts, "of", is_share=True)
-    whole = started[0].untrained
     if len(entries) == 1:
         return Headline(measured, entries[0]).write_sentence()
-    sentence = begin(_rank_lessons(started, measured, entries).write_sentence())
-    if whole is None:
-        return sentence
-    (share,) = write_values([whole], is_share=True)
-    part = trained_part(started[0].settings)
-    return f"{sentence}\n\nTraining changed {part}; the whole model, untrained, reaches {share}."
+    return begin(_rank_lessons(started, measured, entries).write_sentence())
+
+
+def describe_untrained(lesson: Lesson) -> str:
+    """What the whole model reaches untrained where another part is trained; else empty."""
+    if lesson.untrained is None:
+        return ""
+    (share,) = write_values([lesson.untrained], is_share=True)
+    part = trained_part(lesson.settings)
+    return f"Training changed {part}; the whole model, untrained, reaches {share}."
 
 
 def explain_pairs(lessons: Sequence[Lesson]) -> str:
-    """What a training learns from its pairs; markdown."""
+    """What is trained, where it starts, and what it learns from its pairs; markdown."""
+    settings = lessons[0].settings
+    part = trained_part(settings)
+    if settings.part == "table":
+        part = "the vectors of tokens (words and parts of words), whose mean is a text's vector"
     kinds = [lesson.settings.pairs for lesson in lessons]
     lines = [f"**{kind.capitalize()}**: {PAIR_LINES[kind]}." for kind in kinds]
-    task = "Without labels, the encoder learns which chunks, a few sentences each, make a pair."
-    return " ".join([task, *lines])
+    return (
+        f"Training changes {part}; **no training** is its start. It sees no labels: it brings the "
+        f"vectors of the two chunks of a pair (a few sentences each) together. {' '.join(lines)}"
+    )
+
+
+EXPLAIN_MOVES = (
+    "Each dot is a text, in the colour of its label; texts with similar vectors lie close "
+    "together. Lines come from where the texts that changed most were."
+)
 
 
 def _rank_lessons(
@@ -141,17 +156,17 @@ def _has_changed(lesson: Lesson, layer: int) -> bool:
     return lower[1] < upper[0]
 
 
-def describe_moves(lesson: Lesson, n_lines: int) -> str:
-    """How many nearest texts are new, and which texts so many lines follow."""
+def describe_moves(lesson: Lesson) -> str:
+    """How many nearest texts are new."""
     n = lesson.snapshots[0].nearest.shape[1]
     new = n - float(kept_neighbours(lesson).mean())
     if not new:
         return "Every text has the same nearest texts as before."
     written = number(new, ".2g") if new >= 0.1 else "fewer than 0.1"
-    lines = f"; lines follow the {many(n_lines, 'text')} that changed most" if n_lines else ""
+    pairs = lesson.settings.pairs
     return (
-        f"After {lesson.settings.pairs}, **{written} of a text's {n}** nearest texts "
-        f"are new, on average{lines}."
+        f"After training with {pairs} ({PAIR_LINES[pairs]}), **{written} of a text's {n}** nearest "
+        "texts are new, on average."
     )
 
 

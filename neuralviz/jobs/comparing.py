@@ -15,8 +15,9 @@ from neuralviz.errors import NeuralvizError, ShouldStop, check_stop, describe_un
 from neuralviz.evaluation.similarity import Similarity, similarity
 from neuralviz.files import RecordFormat
 from neuralviz.jobs.task import KeptTask, LatestTask, Progress
-from neuralviz.models import tokenize
-from neuralviz.models.shared import LOADERS, ModelRef
+from neuralviz.micro_tuning.watching import find_hardly_read
+from neuralviz.models import BUNDLED, tokenize
+from neuralviz.models.shared import LOADERS, ModelRef, shared_model
 from neuralviz.store.embedding import embed
 from neuralviz.store.vectors import MemoryVectors
 from neuralviz.words import many
@@ -37,6 +38,7 @@ class Step:
     vectors: np.ndarray | None = None
     loss_rose: np.ndarray | None = None
     unread: str = ""
+    hardly_read: tuple[int, ...] = ()
     error: str = ""
 
 
@@ -49,6 +51,7 @@ class MethodEmbeddings:
     loss_rose: np.ndarray  # [text] true where micro-tuning diverged
     vectors: np.ndarray | None = None  # [text, dim], NaN where missing; None before the first
     unread: str = ""  # as of `describe_unread`
+    hardly_read: tuple[int, ...] = ()  # texts, as of `find_hardly_read`
     error: str = ""  # why the method failed; empty if it did not
 
     @cached_property
@@ -71,8 +74,10 @@ class MethodEmbeddings:
     def having(self, steps: Sequence[Step]) -> MethodEmbeddings:
         vectors = None if self.vectors is None else self.vectors.copy()
         loss_rose, unread, error = self.loss_rose.copy(), self.unread, self.error
+        hardly_read = self.hardly_read
         for step in steps:
             unread, error = step.unread or unread, step.error or error
+            hardly_read = step.hardly_read or hardly_read
             if step.rows is None or step.vectors is None:
                 continue
             if vectors is None:
@@ -80,7 +85,14 @@ class MethodEmbeddings:
                 vectors = np.full(shape, np.nan, dtype=np.float32)
             vectors[step.rows] = step.vectors
             loss_rose[step.rows] = step.loss_rose
-        return replace(self, vectors=vectors, loss_rose=loss_rose, unread=unread, error=error)
+        return replace(
+            self,
+            vectors=vectors,
+            loss_rose=loss_rose,
+            unread=unread,
+            hardly_read=hardly_read,
+            error=error,
+        )
 
 
 Comparison = tuple[MethodEmbeddings, ...]  # a result per method, in their order
@@ -90,7 +102,7 @@ Comparison = tuple[MethodEmbeddings, ...]  # a result per method, in their order
 class Compare(KeptTask[Step, Comparison]):
     """Embed the same texts by several methods, a batch at a time."""
 
-    format = RecordFormat("a comparison", version=4, classes=(MethodEmbeddings,))
+    format = RecordFormat("a comparison", version=5, classes=(MethodEmbeddings,))
 
     specs: tuple[EmbedderSpec, ...]
     texts: tuple[str, ...]  # at least one
@@ -111,9 +123,16 @@ class Compare(KeptTask[Step, Comparison]):
 
     def events(self, should_stop: ShouldStop) -> Generator[Step, None, None]:
         # the quick methods go first, those that learn every text last
+        hardly_read: tuple[int, ...] | None = None  # None before it is known
         for method in sorted(range(len(self.specs)), key=lambda m: self.specs[m].learns):
             try:
                 spec, vectors = self.specs[method], memory_vectors()
+                if BUNDLED in {part.model_id for part in spec.singles}:
+                    if hardly_read is None:
+                        model = shared_model(BUNDLED)
+                        hardly_read = find_hardly_read(model, self.texts, should_stop)
+                    if hardly_read:
+                        yield Step(method, hardly_read=hardly_read)
                 for event in embed(
                     self.texts, spec, vectors, batch_size=self.batch_size, should_stop=should_stop
                 ):

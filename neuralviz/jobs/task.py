@@ -232,8 +232,10 @@ class Run(Generic[R]):
         gained, measured = progress.share - share_before, moment - began
         if gained <= 0 or measured < MEASURED_SECONDS or n_events - n_before < MEASURED_EVENTS:
             return None
-        remaining = measured / gained * (1 - progress.share)
-        return max(remaining - (time.monotonic() - moment), 0.0)
+        silent, of_an_event = time.monotonic() - moment, measured / (n_events - n_before)
+        overdue = max(silent - of_an_event, 0.0)  # the pace is then a slower one
+        remaining = (measured + overdue) / gained * (1 - progress.share)
+        return max(remaining - (silent - overdue), 0.0)
 
     def stop(self) -> None:
         """Ask the work to end, or not to begin; the result so far stays."""

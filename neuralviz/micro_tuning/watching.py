@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING
 
 from neuralviz.errors import SettingsError, ShouldStop, TextError, never
 from neuralviz.micro_tuning.blanks import sentence_with_blank
-from neuralviz.micro_tuning.events import MicroTuning, TextDelta, TextReport, WatchedEvent
+from neuralviz.micro_tuning.events import (
+    HARDLY_READ,
+    MicroTuning,
+    TextDelta,
+    TextReport,
+    WatchedEvent,
+)
 from neuralviz.micro_tuning.settings import (
     MAX_FOLLOWED_VALUES,
     TuningSettings,
+    check_settings,
     count_masked,
     followed_values,
 )
@@ -58,6 +65,24 @@ def watch(
             report = _report_on(model, result, place, first + place, should_stop)
             yield WatchedEvent(first, report=report)
         first += len(batch)
+
+
+def find_hardly_read(
+    model: LanguageModel, texts: Sequence[str], should_stop: ShouldStop = never
+) -> tuple[int, ...]:
+    """Places of the texts that a run with the paper's settings reports as hardly read."""
+    from neuralviz.micro_tuning.predictions import predict_masked
+
+    settings, places, least = check_settings(model), [], min(share for _, share, _ in HARDLY_READ)
+    for place, text in enumerate(tokenize(model, texts)):
+        if text.in_pieces.sum() < least * len(text.in_pieces) and not text.is_spelt_out:
+            continue
+        (before,) = predict_masked(
+            model, text, settings, [None], 1, at_most=MAX_PREDICTED, should_stop=should_stop
+        )
+        if TextReport(place, text, None, 0.0, before, before, None).is_hardly_read:
+            places.append(place)
+    return tuple(places)
 
 
 def batches(

@@ -97,7 +97,7 @@ def difference_heatmap(first: Similarity, second: Similarity, layout: Layout) ->
     limits = symmetric_range(difference)
     matrix = _matrix(difference, layout, limits, "ranks", "+.0f")
     first_name, second_name = escape(first.method), escape(second.method)
-    title = f"orange: {first_name} ranks higher, purple: {second_name}"
+    title = f"orange: more similar by {first_name}, purple: by {second_name} (in ranks)"
     matrix["colorbar"] = _bar_below(title, limits, least=1)
     return _draw_matrix(
         matrix, f"Difference of the ranks by {first_name} and {second_name}", layout

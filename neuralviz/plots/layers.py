@@ -96,11 +96,14 @@ def turns_figure(words: Sequence[FollowedWord], named: int, first_layer: int) ->
     n_steps = len(words[0].turns) if words else 1
     ends = [first_layer + 0.7, n_steps + 0.3]
     drawn = [*grey, *coloured][-MAX_WORDS:]
+    traces = [_turns_line(words[i], i, coloured.get(i), first_layer) for i in drawn]
+    if grey:
+        traces[0] |= {"name": "other words", "showlegend": True}
     return draw(
-        [_turns_line(words[i], i, coloured.get(i), first_layer) for i in drawn],
+        traces,
         "How far each layer turns a word",
         number_axis("layer", range(first_layer + 1, n_steps + 1), zeroline=False, range=ends),
-        {"title": "turn (1 − cosine), 0 is none", "rangemode": "tozero"},
+        {"title": "turn: 0 none, 1 a right angle", "rangemode": "tozero"},
         showlegend=True,
     )
 
@@ -108,9 +111,9 @@ def turns_figure(words: Sequence[FollowedWord], named: int, first_layer: int) ->
 def _turns_line(word: FollowedWord, place: int, colour: str | None, first_layer: int) -> Trace:
     name, steps = escape(shorten(word.word, 20)), np.arange(first_layer + 1, len(word.turns) + 1)
     hover = f"{name}, into layer %{{x}}<br>turn %{{y:.3f}}"
-    look: Trace = {"width": 1.5, "size": 0, "opacity": 0.6, "showlegend": False}
+    look: Trace = {"width": 2, "size": 0, "showlegend": False}
     if colour:
-        look = {"width": 4, "size": 9, "opacity": 1, "showlegend": True}
+        look = {"width": 4, "size": 9, "showlegend": True}
     look |= {"name": name, "legendrank": place + 1}
     return line(steps, word.turns[first_layer:], colour or DISSIMILAR, hover, **look)
 
@@ -175,7 +178,7 @@ def blocks_figure(changes: Mapping[int, float], measure: str, moment: str) -> go
     return draw(
         [bars(list(changes), list(changes.values()), BLUE, "block %{x}: %{y:.4~g}", **labels)],
         f"Change of each block, {moment}",
-        number_axis("block, 0 is the first", changes, **BARE),
+        number_axis("block", changes, **BARE),
         {"title": measure, "nticks": 5},
         showlegend=False,
     )
@@ -204,21 +207,20 @@ def marks_figure(norms: pd.DataFrame, *, measure: str, moment: str) -> go.Figure
 
 
 def words_figure(table: pd.DataFrame) -> go.Figure:
-    """Words by their variance across layers, sized by their occurrences, as of `rank`."""
+    """Words by their variance across layers, as of `rank`."""
     words, variance, occurrences = table["word"].tolist(), table["variance"], table["occurrences"]
     hovered = [
         [escape(shorten(word, 60)), many(count, "occurrence")]
         for word, count in zip(words, occurrences.tolist(), strict=True)
     ]
     hover = "%{customdata[0]}: variance %{x:.2~g}<br>%{customdata[1]}"
-    look: Trace = {"customdata": hovered, "cliponaxis": False}
-    look["size"] = 9 + 3 * np.log10(np.maximum(occurrences, 1))
+    look: Trace = {"customdata": hovered, "cliponaxis": False, "size": 12}
     scale = "log" if variance.min() > 0 else "linear"
     return draw(
         [dots(variance, np.arange(len(words)), GREEN, hover, **look)],
         "How unevenly words change",
         {
-            "title": "unevenness (variance of the cosines of consecutive layers)",
+            "title": "unevenness (variance of a word's turns)",
             "type": scale,
             "zeroline": False,
             "nticks": 4,
@@ -244,7 +246,6 @@ def layer_figure(
         _styled_line(
             range(len(values)), values, BLUE, hover, POOLING_NAMES[name], _POOLING_LOOKS[name]
         )
-        | {"opacity": 1 if best is None or best[0] == name else 0.5}
         for name, values in correlations.items()
     ]
     if best is not None:

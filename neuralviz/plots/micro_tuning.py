@@ -93,7 +93,7 @@ def loss_figure(
         traces,
         "Loss at the masked positions",
         _epoch_axis(n_epochs if has_epochs else 1),
-        {"title": "loss, nats", "rangemode": "tozero"},
+        {"title": "loss", "rangemode": "tozero"},
         showlegend=len(traces) > 1,
     )
 
@@ -405,7 +405,7 @@ def learning_figure(losses: np.ndarray) -> go.Figure:
         [_curve(losses, "the text", AFTER, width=5, size=11)],
         "Loss at the masked positions",
         _epoch_axis(len(losses) - 1),
-        {"title": "loss, nats", "rangemode": "tozero"},
+        {"title": "loss", "rangemode": "tozero"},
         bottom=60,
         showlegend=False,
     )

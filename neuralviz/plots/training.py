@@ -116,7 +116,7 @@ def accuracy_by_layer_figure(lessons: Sequence[Lesson], label: str) -> go.Figure
         traces.append(line(np.arange(n_layers), accuracy, colour, hover, **look))
     return draw(
         traces,
-        f"10-NN accuracy of “{escape(shorten(label, 20))}” by layer",
+        f"Correct predictions of “{escape(shorten(label, 20))}” by layer",
         number_axis("layer", range(n_layers)),
         ACCURACY,
         showlegend=True,
@@ -133,14 +133,9 @@ def accuracy_by_step_figure(lessons: Sequence[Lesson], label: str) -> go.Figure:
             hover, last = f"{kind}<br>step %{{x}}: %{{y:.1%}}", lesson.accuracy[:, -1]
             traces.append(line(steps, last, PAIR_COLOURS[kind], hover, width=4, name=kind))
     n_steps = max([lesson.steps for lesson in lessons] or [1])
-    untrained = next((lesson.untrained for lesson in lessons if lesson.untrained), None)
-    if untrained:
-        name = "whole model, untrained"
-        look: Trace = {"dash": "dot", "size": 0, "name": name}
-        traces.append(line([0, n_steps], [untrained] * 2, BEFORE, f"{name}: %{{y:.1%}}", **look))
     return draw(
         traces,
-        f"10-NN accuracy of “{escape(shorten(label, 20))}”",
+        f"Correct predictions of “{escape(shorten(label, 20))}”",
         {"title": "step", "range": [-0.02 * n_steps, 1.02 * n_steps]},
         ACCURACY,
         showlegend=len(traces) > 1,
@@ -193,7 +188,7 @@ def moving_map_figure(
         members = [i for i, group in enumerate(coloured) if group == name]
         hovered = [[escape(shorten(texts[i], 90)), escape(groups[i])] for i in members]
         (x, y), colour = maps[snapshot, members].T, colours.get(name, BEFORE)
-        look: Trace = {"size": 7, "marker": {"opacity": 0.5}, "customdata": hovered}
+        look: Trace = {"size": 7, "marker": {"opacity": 0.75}, "customdata": hovered}
         if members:
             name = escape(shorten(name, 24)) if name else "others"
             traces.append(dots(x, y, colour, hover, name=name, **look))

@@ -24,7 +24,15 @@ from neuralviz.ui.address import accept_former, read_new, read_numbers, write
 from neuralviz.ui.choices import REMEMBERED, chosen_model_id, load_model_or_none, may_load
 from neuralviz.ui.figures import Handlers, allow_swiping, show_figure
 from neuralviz.ui.inputs import ALL_EXAMPLES, View, ask_text_fields, save_view
-from neuralviz.ui.page import find_page, plain, show_error, slide, wide_columns
+from neuralviz.ui.page import (
+    find_page,
+    plain,
+    show_error,
+    show_headline,
+    show_only_on_stage,
+    slide,
+    wide_columns,
+)
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.words import many
 
@@ -35,6 +43,11 @@ _MASKED_TEXT = f"{MASKED}-of"  # session state: the text that they are of
 GUESSES = SessionRuns(f"{PAGE}-guesses")
 PATIENCE = 0.6  # seconds
 WINDOW = 40  # tokens drawn at once: more cannot be read from the back of a room
+BLUEPRINTS_IN_SHORT = (
+    "The model learns a text by predicting **masked** (hidden) tokens: words, or pieces of words "
+    "(all but the first begin with ##). A **blueprint** tells how many tokens to keep and to mask "
+    "by turns; it starts at each possible place once, its **shift**."
+)
 PAPERS_MIX = ", ".join(f"({keep}, {mask})" for keep, mask in DEFAULT_BLUEPRINTS)
 EXAMPLES = {
     name: {f"{PAGE}-text": text, BLUEPRINTS: "".join(blueprints) or PAPERS_MIX}
@@ -93,21 +106,23 @@ def _show_grid(text: TokenizedText, blueprints: tuple[Blueprint, ...]) -> None:
     if n_inputs > MAX_ROWS:
         st.caption(f"Showing the first {MAX_ROWS} of {n_inputs:,} masked inputs.")
     listed = ", ".join(map(str, blueprints))
-    with (
-        slide(PAGE, describe_masks(inputs)),
-        allow_swiping("blueprint-grid", 70 + 22 * len(window)),
-    ):
-        show_figure(
-            blueprint_grid(inputs, blueprints, tokens, window, [i - chunk.start for i in masked]),
-            "masking-blueprints",
-            alt=f"{many(n_inputs, 'masked input')} of {many(len(tokens), 'token')}",
-            handlers=Handlers(click=partial(_toggle_mask, chunk.start)),
-            provenance=About(
-                "Masked inputs by blueprint and shift",
-                {"text": shorten(text.text, 60), "blueprints": listed},
-                files=(text.text, listed),
-            ),
-        )
+    with slide(PAGE, describe_masks(inputs)):
+        with show_only_on_stage(PAGE):
+            st.markdown(BLUEPRINTS_IN_SHORT)
+        with allow_swiping("blueprint-grid", 70 + 22 * len(window)):
+            show_figure(
+                blueprint_grid(
+                    inputs, blueprints, tokens, window, [i - chunk.start for i in masked]
+                ),
+                "masking-blueprints",
+                alt=f"{many(n_inputs, 'masked input')} of {many(len(tokens), 'token')}",
+                handlers=Handlers(click=partial(_toggle_mask, chunk.start)),
+                provenance=About(
+                    "Masked inputs by blueprint and shift",
+                    {"text": shorten(text.text, 60), "blueprints": listed},
+                    files=(text.text, listed),
+                ),
+            )
 
 
 def _ask_masks(text: TokenizedText, chunk: slice, window: range) -> list[int]:
@@ -155,8 +170,8 @@ def _show_guesses(text: TokenizedText, chunk: int, masked: Sequence[int]) -> Non
 
     def show_sentence(predictions: MaskedPredictions | None, _live: bool) -> None:
         if predictions is not None:
-            with slide(f"{PAGE}-guesses", plain(describe_guesses(text.tokens, predictions))):
-                pass
+            sentence = plain(describe_guesses(text.tokens, predictions))
+            show_headline(sentence, key=f"{PAGE}-guesses")
 
     sentences = RunSentences(start="The model reads the tokens …", done="")
     show_run_panel(

@@ -27,11 +27,12 @@ from neuralviz.evaluation.similarity import (
     rank_differences,
     usable_labels,
 )
-from neuralviz.headlines import METHOD_LINES, explain_methods
-from neuralviz.headlines.micro_tuning import describe_shares
+from neuralviz.headlines import COSINE_IN_SHORT, INTERVAL_IN_SHORT, METHOD_LINES, explain_methods
+from neuralviz.headlines.micro_tuning import EMBEDDING_IN_SHORT, describe_shares, warn_of_unread
 from neuralviz.headlines.similar_texts import describe_agreement, describe_similar_texts
 from neuralviz.jobs import Run
 from neuralviz.jobs.comparing import Compare, Comparison, FollowPair, WordShares
+from neuralviz.models import BUNDLED
 from neuralviz.paths import sample_data
 from neuralviz.plots.compare import Layout, difference_heatmap, similarity_heatmap, text_names
 from neuralviz.plots.micro_tuning import shares_figure, shares_width
@@ -230,10 +231,12 @@ class Panel:
     def results(self) -> list[Similarity]:
         return list(self.by_place.values())
 
+    def find_place(self, similarity: Similarity) -> int:
+        return next(place for place, drawn in self.by_place.items() if drawn is similarity)
+
     def name_in_full(self, similarity: Similarity) -> str:
         """The label of a method, which a file has no other place for."""
-        places = [place for place, renamed in self.by_place.items() if renamed is similarity]
-        return self.comparison[places[0]].method
+        return self.comparison[self.find_place(similarity)].method
 
     @cached_property
     def complete(self) -> list[Similarity]:
@@ -248,6 +251,15 @@ class Panel:
             return None
         first, second = least_alike(compared)
         return compared[first], compared[second]
+
+    @cached_property
+    def hardly_read(self) -> list[int]:
+        return sorted({text for part in self.comparison for text in part.hardly_read})
+
+    @cached_property
+    def furthest_apart(self) -> tuple[int, int] | None:
+        """The texts on which these two methods differ most."""
+        return self.least_alike and furthest_apart(*self.least_alike, self.hardly_read)
 
     @property
     def groups(self) -> Sequence[str] | None:
@@ -293,10 +305,10 @@ def _show_comparison(panel: Panel, live: bool) -> None:
     with slide("heatmaps", headline):
         with show_only_on_stage("methods"):
             if len(panel.comparison) < 4:  # rows of figures need the room
-                methods = [part.method for spec in panel.run.task.specs for part in spec.singles]
-                st.markdown(explain_methods(methods))
+                _explain_methods(panel.run.task.specs)
+            st.markdown(COSINE_IN_SHORT + f" {INTERVAL_IN_SHORT}" * ("interval" in headline))
             if not usable_labels(labels):
-                _show_beginnings(
+                show_beginnings(
                     panel.texts,
                     [i for pair in map(most_similar, panel.complete) for i in pair or ()],
                 )
@@ -321,10 +333,13 @@ def _show_comparison(panel: Panel, live: bool) -> None:
         show_views("compare", views, key="compare-more")
 
 
+def _explain_methods(specs: Iterable[EmbedderSpec]) -> None:
+    st.markdown(explain_methods(part.method for spec in specs for part in spec.singles))
+
+
 def _open_pair(panel: Panel) -> None:
     """Choose the pair of the address, else that on which the methods differ most."""
-    pair = furthest_apart(*panel.least_alike) if panel.least_alike is not None else None
-    for key, text in zip(PAIR, pair or (0, 1), strict=True):
+    for key, text in zip(PAIR, panel.furthest_apart or (0, 1), strict=True):
         remember_number(key, range(len(panel.texts)), text, panel.run.task.cache_key())
 
 
@@ -374,6 +389,9 @@ def _show_warnings(comparison: Comparison) -> None:
             if texts.any():
                 names = name_texts(np.flatnonzero(texts).tolist())
                 methods.setdefault(problem.format(names), []).append(part.method)
+        if part.hardly_read:
+            unread = warn_of_unread(name_texts(part.hardly_read), BUNDLED)
+            methods.setdefault(unread, []).append(part.method)
         if part.unread:
             methods.setdefault(part.unread, []).append(part.method)
     for problem, said_of in methods.items():
@@ -384,9 +402,14 @@ def _show_disagreements(
     panel: Panel, first: Similarity, second: Similarity, write_headline: Write
 ) -> None:
     """Draw two methods against each other, and list the pairs on which all disagree most."""
-    write_headline(plain(describe_agreement([first, second])))
+    headline, *further = describe_agreement([first, second], panel.hardly_read).split("\n\n")
+    write_headline(plain(headline))
+    with hide_on_stage("compare-agreement"):
+        st.markdown(plain("".join(further)))
     with show_only_on_stage("framed"):
-        _show_beginnings(panel.texts, chosen_pair(panel.texts) or ())
+        _explain_methods([panel.run.task.specs[panel.find_place(part)] for part in (first, second)])
+        named = [*(panel.furthest_apart or ()), *(chosen_pair(panel.texts) or ())]
+        show_beginnings(panel.texts, named)
     heatmap, pairs = wide_columns(2, "compare-differences")
     with heatmap:
         show_figure(
@@ -495,7 +518,7 @@ def _choose_texts(texts: Sequence[str]) -> None:
             st.text(texts[st.session_state[key]])
 
 
-def _show_beginnings(texts: Sequence[str], chosen: Iterable[int]) -> None:
+def show_beginnings(texts: Sequence[str], chosen: Iterable[int]) -> None:
     """Show the beginnings of a few texts that a sentence names."""
     beginnings = [
         f"**{i + 1}** {plain(shorten(texts[i], FRAMED_LENGTH))}"
@@ -550,7 +573,8 @@ def _show_words(
     by_text = zip((f"text {text + 1}" for text in pair), words or (), strict=False)
     show_headline(plain(describe_shares(dict(by_text))), key=f"compare-words-{place}")
     with show_only_on_stage(f"pair-{place}"):
-        _show_beginnings(panel.texts, pair)
+        st.markdown(EMBEDDING_IN_SHORT)
+        show_beginnings(panel.texts, pair)
     if words is None:
         return
     if not words:

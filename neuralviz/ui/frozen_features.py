@@ -83,7 +83,7 @@ PATIENCE = 0.5  # seconds: two texts are scored by then, once the model is loade
 HEIGHT = 300  # px
 N_BASELINES = 3  # lines of a new ladder
 N_WORST = 20  # predictions in the table
-_OFF_STAGE = ("Two texts", "All numbers")  # the last views: to try something, and to look it up
+_ON_STAGE = ("Predictions", "Errors")  # the first views; the others need more words
 _SILENT = RunSentences(start="Loading the model …", done="")
 
 
@@ -105,23 +105,22 @@ def show() -> None:
         show_current_run(RUNS, run, task, "Train", draw, sentences, recorded=recorded)
     shown_error = run.error if run is not None else None
     views: dict[str, Callable[[Write], None]] = {}
+    climbed = run if run is not None and run.is_over and run.result.results else None
+    if climbed is not None:
+        views["Predictions"] = partial(_show_rung, climbed, _show_predictions)
+        views["Errors"] = partial(_show_rung, climbed, _show_errors)
     if looking is not None and (looking.error is None or looking.error != shown_error):
         views["Layers"] = partial(_show_layers, looking)
-    if run is not None and run.is_over and run.result.results:
-        for name, show_rung in (
-            ("One rung", _show_layer_shares),
-            ("Predictions", _show_predictions),
-            ("Errors", _show_errors),
-        ):
-            views[name] = partial(_show_rung, run, show_rung)
-        views["Two texts"] = partial(_ask_two_texts, run)
-        views["All numbers"] = partial(_show_numbers, run.result)
+    if climbed is not None:
+        views["One rung"] = partial(_show_rung, climbed, _show_layer_shares)
+        views["Two texts"] = partial(_ask_two_texts, climbed)
+        views["All numbers"] = partial(_show_numbers, climbed.result)
     if views:
         # the layers are those of the widgets' pairs
-        is_of_run = st.session_state.get(f"{KEY}-more") not in (None, "Layers")
+        is_of_run = st.session_state.get(f"{KEY}-more", next(iter(views))) != "Layers"
         is_old = run is not None and run.task != task and is_of_run
         with dim_old_results(f"{KEY}-closer", is_old):
-            n_on_stage = len(views.keys() - _OFF_STAGE)
+            n_on_stage = len(views.keys() & _ON_STAGE)
             show_views(KEY, views, key=f"{KEY}-more", n_on_stage=n_on_stage)
 
 
@@ -265,8 +264,7 @@ def _draw_layers(model_id: str, ladder: Ladder, live: bool) -> None:
         figure.update_layout(yaxis={"range": [0, 1]}, xaxis={"range": [0, 6], "tickvals": []})
     numbers = partial(tabulate_coefficients, ("pooling", "layer"), ladder.layers)
     show_headline(sentence, key=f"{KEY}-layers")
-    with show_only_on_stage(f"{KEY}-layers"):
-        st.markdown(headlines.EXPLAIN_LAYERS)
+    show_only_on_stage(f"{KEY}-layers").markdown(headlines.explain_layers("Spearman"))
     _drawing(model_id)(figure, "correlation-by-layer", numbers, height=HEIGHT + 40)
 
 
@@ -320,8 +318,7 @@ def _show_rung(
     result = ladders.best_result(ladder, rung)
     seed = result.trained.settings.seed
     draw = _drawing(run.task.model.id, rung=RUNG_NAMES[rung], seed=str(seed))
-    with show_only_on_stage(f"{KEY}-rung"):
-        st.markdown(headlines.explain_rung(rung, briefly=show is not _show_layer_shares))
+    show_only_on_stage(f"{KEY}-rung").markdown(headlines.explain_rung(rung))
     show(ladder, result, draw, write_headline)
     with hide_on_stage("frozen-save"):
         _offer_to_save(run, rung)

@@ -323,7 +323,7 @@ def _show_importance(states: TokenStates, weights: TokenWeights, provenance: Abo
         files=table_files(table, "token-importance", provenance),
     )
     with show_only_on_stage("importance"):
-        st.markdown("The stronger its colour, the more of the embedding comes from a word.")
+        st.markdown(headlines.EXPLAIN_TEXT)
     st.caption(f"Words in colour by importance, up to {highest:.1%}.")
 
 
@@ -494,6 +494,8 @@ def _show_extremes(
     ranked = words["word"].tolist(), words["variance"].to_numpy()
     sentence = headlines.describe_corpus(*ranked, texts)
     with slide(CORPUS_KEY, plain(sentence)):
+        with show_only_on_stage(CORPUS_KEY):
+            st.markdown(headlines.EXPLAIN_CORPUS)
         figure, provenance = plots.words_figure(drawn), _describe_corpus(result, least)
         show_figure(figure, "words-by-variance", words, provenance)
     if not live:
@@ -501,8 +503,8 @@ def _show_extremes(
         st.caption(
             f"{many(len(words), 'word')} with {occurrences} in {many(result.n_read, 'text')}. Each "
             "dot is a word, placed at its variance: that of the cosines between its vectors at "
-            "consecutive layers, averaged over its occurrences. Larger dots are more frequent "
-            "words. Special tokens, punctuation and symbols are excluded, and case is ignored."
+            "consecutive layers, averaged over its occurrences. Special tokens, punctuation and "
+            "symbols are excluded, and case is ignored."
         )
         with st.expander("All words, in three groups of equal size"):
             variance = st.column_config.NumberColumn(format="%.5f")
@@ -601,6 +603,8 @@ def _show_best_layer(coefficient: str, result: LayerPairs | None, live: bool) ->
     sentence, figure = draw_layers(result.by_layer, coefficient, is_whole=not live, noun=noun)
     table = tabulate_coefficients(("pooling", "layer"), result.by_layer)
     with slide(PAIRS_KEY, sentence):
+        with show_only_on_stage(PAIRS_KEY):
+            st.markdown(headlines.explain_layers(coefficient))
         show_figure(figure, "correlation-by-layer", table, _describe_pairs(result))
     st.caption(BEST_OF_ALL)
 
@@ -821,6 +825,8 @@ def _show_changes(
     by_block = join_blocks(changes[changes["epoch"] == epoch], per_value=measure == "per value")
     text = quote(run.task.texts[0])
     with slide(BLOCKS_KEY, headlines.describe_blocks(by_block, epoch, text)):
+        with show_only_on_stage(BLOCKS_KEY):
+            st.markdown(headlines.EXPLAIN_BLOCKS)
         show_figure(
             plots.blocks_figure(by_block, MEASURES[measure], f"epoch {epoch}"),
             "change-by-block",
@@ -873,8 +879,8 @@ def _show_loss(record: RunRecord) -> None:
 
 
 def list_changes(layers: Sequence[Layer], norms: np.ndarray) -> pd.DataFrame:
-    """A row for every layer and epoch, from [epoch, layer] norms of the deltas."""
-    rows = [(layer.name, layer.kind, layer.block, layer.size) for layer in layers]
+    """A row for every layer and epoch, from [epoch, layer] norms of the deltas; blocks from 1."""
+    rows = [(layer.name, layer.kind, (layer.block or 0) + 1, layer.size) for layer in layers]
     layers_table = pd.DataFrame(rows, columns=["layer", "kind", "block", "values"])
     table = pd.DataFrame({"epoch": range(1, len(norms) + 1)}).merge(layers_table, how="cross")
     norm = norms.ravel()

@@ -17,8 +17,9 @@ from streamlit.delta_generator import DeltaGenerator
 
 from neuralviz.embedders import embedder_spec
 from neuralviz.errors import NeuralvizError, SettingsError, TextError
-from neuralviz.evaluation.similarity import similarity
+from neuralviz.evaluation.similarity import most_similar, similarity
 from neuralviz.files import COMMON_VIEW
+from neuralviz.headlines import COSINE_IN_SHORT
 from neuralviz.headlines import micro_tuning as headlines
 from neuralviz.jobs import Run
 from neuralviz.jobs.comparing import Compare
@@ -47,7 +48,7 @@ from neuralviz.models.language_model import Layer, head_layers, last_block_layer
 from neuralviz.models.shared import ModelRef, find_held, shared_model
 from neuralviz.paths import app_folder, sample_data
 from neuralviz.plots import micro_tuning as plots
-from neuralviz.plots.compare import Layout, similarity_heatmap, text_names
+from neuralviz.plots.compare import MAX_NAMES, Layout, similarity_heatmap, text_names
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.ui import compare
@@ -539,9 +540,8 @@ def _show_record(
     if earlier_run is not None and earlier_run.result.started_texts:
         earlier, numbers = earlier_run.result, (run_number, earlier_run.number)
     with slide(f"{key}-learning", plain(headlines.describe_learning(record, text))):
-        if len(record.texts) > 1:
-            with show_only_on_stage(f"text-{key}"):
-                st.text(f"{text + 1}. {headlines.first_words(record.texts[text], STAGE_LETTERS)}")
+        with show_only_on_stage(f"text-{key}"):
+            _explain_tuning(record, text)
         if earlier is not None:
             st.markdown(plain(headlines.compare_with_earlier(record, earlier, numbers)))
         for warning in headlines.describe_warnings(record):
@@ -555,6 +555,14 @@ def _show_record(
         _show_neurons(record, key, text, place)
         if text in record.reports:
             _show_predictions(record, key, text, place)
+
+
+def _explain_tuning(record: RunRecord, text: int) -> None:
+    explained = headlines.explain_tuning(record.settings)
+    if len(record.texts) > 1:
+        beginning = headlines.first_words(record.texts[text], STAGE_LETTERS)
+        explained += plain(f"  \nText {text + 1}: {beginning}")
+    st.markdown(explained)
 
 
 def _draw(
@@ -628,18 +636,18 @@ def _show_shares(record: RunRecord, key: str, text: int) -> None:
         return
     words, shares, unknown = report.words
     labels = [f"{word} (?)" if is_so else word for word, is_so in zip(words, unknown, strict=True)]
-    with (
-        slide(f"{key}-words", plain(headlines.describe_words(record, text))),
-        allow_swiping(f"{key}-shares-wide", plots.shares_width(labels)),
-    ):
-        show_figure(
-            plots.shares_figure(labels, shares, "Which words shaped the embedding"),
-            f"word shares of text {text + 1}",
-            pd.DataFrame({"word": words, "share": shares, "unknown": unknown}),
-            plots.describe_run(record, text),
-            key=f"{key}-shares",
-            height=400,
-        )
+    with slide(f"{key}-words", plain(headlines.describe_words(record, text))):
+        with show_only_on_stage(f"embedding-{key}"):
+            st.markdown(headlines.EMBEDDING_IN_SHORT)
+        with allow_swiping(f"{key}-shares-wide", plots.shares_width(labels)):
+            show_figure(
+                plots.shares_figure(labels, shares, "Which words shaped the embedding"),
+                f"word shares of text {text + 1}",
+                pd.DataFrame({"word": words, "share": shares, "unknown": unknown}),
+                plots.describe_run(record, text),
+                key=f"{key}-shares",
+                height=400,
+            )
     decay = number(report.decay_share, ",.1%")
     notes = [
         f"The shares of all words and of weight decay ({decay}) sum to 100%.",
@@ -695,7 +703,13 @@ def _show_products(record: RunRecord, key: str, text: int) -> None:
         st.caption(f"Showing the first {len(shown_texts)} of {len(alike):,} texts.")
     table = pd.DataFrame(products.products, columns=[f"text {i + 1}" for i in shown_texts])
     table.insert(0, "text", labels)
-    with slide(f"{key}-similar", plain(headlines.describe_similar(vectors, labels))):
+    with slide(f"{key}-similar", plain(headlines.describe_similar(products, shown_texts))):
+        with show_only_on_stage(f"cosine-{key}"):
+            st.markdown(f"{headlines.EMBEDDING_IN_SHORT} {COSINE_IN_SHORT}")
+            if len(shown_texts) > MAX_NAMES:  # of which the figure has only numbers
+                compare.show_beginnings(
+                    record.texts, [shown_texts[i] for i in most_similar(products) or ()]
+                )
         show_figure(
             similarity_heatmap(products, layout),
             "products of neural embeddings",
@@ -826,6 +840,7 @@ def try_deltas(record: RunRecord, model: ModelRef, key: str, text: int) -> None:
             )
             pressed = st.button("Predict", icon=":material/psychology:", key=f"{key}-predict")
         with show_only_on_stage(f"sentence-{key}"):
+            _explain_tuning(record, text)
             st.text(sentence)
         answer = st.container()
         scaled = _ask_scales(record, text)

@@ -291,8 +291,8 @@ class _Panel:
     def _describe_progress(self, status: str) -> tuple[float, str]:
         if status == "queued" and (place := run_queue().place_in_queue(self.run)):
             seconds = run_queue().seconds_until_start(self.run)
-            wait = "" if seconds is None else f", {about_seconds(seconds)}"
-            return 0.0, plain(f"Waiting: {many(place, 'run')} ahead of this one{wait}.")
+            wait = "" if seconds is None else f"; this one starts in {about_seconds(seconds)}"
+            return 0.0, plain(f"Waiting: {many(place, 'run')} ahead{wait}.")
         progress = self.run.progress
         if self.run.is_stopping:
             return progress.share, "Stopping …"

@@ -133,8 +133,8 @@ def test_the_stage_shows_one_slide_and_the_arrow_keys_lead_through_the_steps(
     expect(ladder.locator(".neuralviz-figure:visible")).to_have_count(1)
     expect(ladder.get_by_text("Autoencoders first: ")).to_be_visible()  # what the terms mean
     page.keyboard.press("ArrowRight")  # the table and what one types in are no slides
-    expect(chosen).to_have_text("Layers")
-    expect(place).to_have_text("Frozen features · 2 / 5")
+    expect(chosen).to_have_text("Predictions")
+    expect(place).to_have_text("Frozen features · 2 / 3")
 
 
 @pytest.mark.slow

@@ -29,7 +29,10 @@ def type_text(page: AppTest, text: str) -> AppTest:
 
 def test_links_bring_blueprints_and_the_last_text_back() -> None:
     page = page_at("blueprints", blueprints="(1, 2)").run()  # of an old link
-    assert "In 3 masked inputs, every token is masked 2 times." in read_markdown(page)
+    assert (
+        "In 3 masked inputs (rows), every token is masked 2 times, and the model"
+        in read_markdown(page)
+    )
     assert page.query_params == {"grid-blueprints": "(1, 2)"}
     type_text(page, "Der Zug nach Hamburg hatte wieder einmal Verspätung.")
     assert "reads English" in page.warning[0].value

@@ -32,7 +32,7 @@ def test_a_run_that_waits_says_behind_how_many_and_then_runs(
     before = [submit(queue, WaitForStop(n), lambda: True, owner=str(n)) for n in range(2)]
     page = AppTest.from_function(app, default_timeout=30).run()
     assert not page.exception
-    assert page.get("progress")[0].proto.text == plain("Waiting: 2 runs ahead of this one.")
+    assert page.get("progress")[0].proto.text == plain("Waiting: 2 runs ahead.")
     for run in before:
         run.stop()
     wait_until(lambda: not queue.n_unfinished(), 10)

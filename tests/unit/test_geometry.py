@@ -111,8 +111,8 @@ def test_norms_by_block_and_kind(tiny: LanguageModel) -> None:
         first.pivot(index="kind", columns="block", values="norm"), measure="Norm", moment="epoch 1"
     )
     np.testing.assert_array_equal(figure.data[0].z, [[8, np.nan], [6, 2]])
-    assert join_blocks(first, per_value=False) == {0: 10, 1: 2}
-    assert join_blocks(first, per_value=True)[0] == pytest.approx(np.sqrt(100 / 20))
+    assert join_blocks(first, per_value=False) == {1: 10, 2: 2}
+    assert join_blocks(first, per_value=True)[1] == pytest.approx(np.sqrt(100 / 20))
 
 
 @pytest.mark.parametrize(

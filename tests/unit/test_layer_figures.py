@@ -53,7 +53,7 @@ def test_the_words_that_are_named_have_colours_in_the_layers_that_count() -> Non
     words = [FollowedWord(f"<{i}>", 0.1, np.full(6, 0.5)) for i in range(100)]
     figure = plots.turns_figure(words, 3, 2)
     named = [line for line in figure.data if line.showlegend]
-    assert [line.name for line in named] == [f"&lt;{i}&gt;" for i in (0, 1, 2)]
+    assert [line.name for line in named] == ["other words", *(f"&lt;{i}&gt;" for i in range(3))]
     assert len(figure.data) == plots.MAX_WORDS
     assert all(len(line.y) == 4 and list(line.x) == [3, 4, 5, 6] for line in figure.data)
     (only,) = plots.turns_figure(words[:1], 1, 0).data

@@ -84,7 +84,7 @@ def test_a_difference_is_one_of_ranks_so_that_no_range_of_similarities_wins() ->
     assert cells.text == (["", "+2", "−2"], ["+2", "", "0"], ["−2", "0", ""])
     assert (cells.zmin, cells.zmax) == (-2, 2)
     assert figure.layout.title.text == "Difference of the ranks by neural and sbert-wk"
-    title = "orange: neural ranks higher, purple: sbert-wk"
+    title = "orange: more similar by neural, purple: by sbert-wk (in ranks)"
     assert (cells.colorbar.title.text, cells.colorbar.dtick) == (title, 1)
 
 

@@ -47,7 +47,8 @@ from neuralviz.layers.geometry import FollowedWord
 from neuralviz.micro_tuning.events import RUN_FORMAT, Candidate, MaskedPredictions, Part, RunRecord
 from neuralviz.micro_tuning.settings import DEFAULT_BLUEPRINTS, mask_inputs
 from neuralviz.paths import sample_data
-from neuralviz.training.record import Snapshot, new_neighbours
+from neuralviz.training.record import Snapshot
+from neuralviz.training.settings import TrainingSettings
 
 SNAPSHOT = Path(__file__).with_name("sentences.txt")
 BREAK = "\n\n"  # between what is large and what is small
@@ -230,7 +231,7 @@ def corpora() -> Iterator[tuple[str, str]]:
     yield "no clusters", corpus.describe_clusters("mean", [], [], 80)
     themes = [corpus.describe_clusters(method, ["ice"], [9], 80) for method in ("mean", "cls")]
     yield "clusters by two methods", corpus.join_methods(themes)
-    drawn = corpus.explain_maps("**mean**: ….", ["UMAP", "PCA"], "(95% interval: …)", "")
+    drawn = corpus.explain_maps("**mean**: ….", ["UMAP", "PCA"], "(95% interval: …)")
     yield "what is drawn", drawn
     near = [["a"] * 4 + ["b"], ["a", "b", "c", "d", "e"], [""] * 5]
     methods, texts = ["mean", "cls", "sep"], ["A cat.", "A wolf.", "A fox."]
@@ -326,6 +327,7 @@ def few_texts() -> Iterator[tuple[str, str]]:
                for name, share in (("mean", 0), ("cls", 0.2), ("neural", 0.7))]  # fmt: skip
     yield "two methods agree", similar_texts.describe_agreement(several[:2])
     yield "two methods agree little", similar_texts.describe_agreement(several[::2])
+    yield "texts hardly read", similar_texts.describe_agreement(several[::2], [5])
     yield "three methods", similar_texts.describe_agreement(several)
     unfinished = ranked("mean", 0.9, 0.8, np.nan, 0.6, np.nan, np.nan)
     unfinished.products[3, 3] = np.nan
@@ -368,6 +370,10 @@ def layer_views() -> Iterator[tuple[str, str]]:
     weights: Any = SimpleNamespace(importance=np.array([0.4, 0.2]), layers=np.arange(4))
     yield "words of a text", layers.describe_text(words, weights)
     yield "words and punctuation", layers.describe_text(words, weights, 0.45)
+    yield "what the text shows", layers.EXPLAIN_TEXT
+    yield "what the corpus shows", layers.EXPLAIN_CORPUS
+    yield "what the pairs show", layers.explain_layers("Spearman")
+    yield "what the blocks show", layers.EXPLAIN_BLOCKS
     cosines = np.eye(4)
     cosines[[0, 1, 2], [1, 2, 3]] = (0.9, 0.5, 0.8)
     yield "map", layers.describe_map(cosines, "“cat”", "1 − cosine")
@@ -393,6 +399,8 @@ def ladders() -> Iterator[tuple[str, str]]:
     assert recorded.test is not None
     yield "layers", layers.describe_best_layer(recorded.layers, "spearman", "Spearman")[0]
     yield "ladder", layers.describe_ladder(recorded)
+    yield "what the ladder shows", layers.explain_ladder(recorded, ["cosines", "log-variance"])
+    yield "what a rung is", layers.explain_rung("siamese")
     yield "first baseline", layers.describe_ladder(replace(recorded, results={}))
     worse = {place: reverse(result) for place, result in recorded.results.items()}
     yield "baseline ahead", layers.describe_ladder(replace(recorded, results=worse))
@@ -417,16 +425,17 @@ def ladders() -> Iterator[tuple[str, str]]:
 
 
 def trainings() -> Iterator[tuple[str, str]]:
-    recorded = recorded_lessons()
-    known = [replace(lesson, untrained=None) for lesson in recorded]
-    crops, dropout = known
+    crops, dropout = known = recorded_lessons()
 
     def lessons(*chosen: Any, label: str = "chapter") -> str:
         return training.describe_lessons(chosen, label)
 
-    yield "whole model is better", lessons(*recorded)
-    yield "whole model not told apart", lessons(*(replace(x, untrained=0.64) for x in recorded))
+    yield "whole model is better", training.describe_untrained(crops)
     yield "two kinds", lessons(*known)
+    yield "what two kinds are", training.explain_pairs(known)
+    frozen = TrainingSettings(pairs="masking", frozen_blocks=2)
+    yield "what masking is", training.explain_pairs([replace(crops, settings=frozen)])
+    yield "what the map shows", training.EXPLAIN_MOVES
     yield "one kind", lessons(crops)
     first, *_, last = crops.snapshots
     swapped = replace(last, step=0), replace(first, step=60)
@@ -443,10 +452,10 @@ def trainings() -> Iterator[tuple[str, str]]:
     before = replace(crops.snapshots[0], nearest=crops.snapshots[0].nearest % 7)
     after = replace(before, nearest=before.nearest.copy())
     unmoved = replace(crops, snapshots=(before, after))
-    yield "no moves", training.describe_moves(unmoved, 0)
+    yield "no moves", training.describe_moves(unmoved)
     after.nearest[:3, 9] = 8
-    yield "few moves", training.describe_moves(unmoved, 0)
-    yield "moves", training.describe_moves(crops, len(new_neighbours(crops, 5)))
+    yield "few moves", training.describe_moves(unmoved)
+    yield "moves", training.describe_moves(crops)
 
     def cell(row: str, seed: int, share: float) -> TrainingCell:
         return TrainingCell(row, seed, 6, 1.0, False, (share - 0.1, share), (share,), {})
@@ -515,11 +524,12 @@ def runs() -> Iterator[tuple[str, str]]:
     earlier.settings = replace(record.settings, epochs=5, learning_rate=0.02)
     earlier.loss = record.loss[:6]
     yield "against an earlier run", micro_tuning.compare_with_earlier(record, earlier, (2, 1))
-    texts = ["The bank has raised its interest rates again.", "A cat sat.", "Rates rose."]
     vectors = np.array([[1, 0], [0.6, 0.8], [0.8, 0.6]])
-    yield "similar", micro_tuning.describe_similar(vectors, texts)
-    yield "different", micro_tuning.describe_similar(np.eye(3), texts)
-    yield "two texts", micro_tuning.describe_similar(vectors[:2], texts[:2])
+    for name, embeddings in (("similar", vectors), ("different", np.eye(3)),
+                             ("several pairs", np.repeat(np.eye(2), 2, axis=0)),
+                             ("two texts", vectors[:2])):  # fmt: skip
+        products = similarity("neural", "abcd"[: len(embeddings)], embeddings)
+        yield name, micro_tuning.describe_similar(products, range(len(embeddings)))
     places = np.arange(3)
     words = (("cat", "dog"), ("a", "the"), ("sat", "lay"))
     guesses = MaskedPredictions(places, places, np.array([0.6, 0.1, 0.2]), np.zeros(3), words,

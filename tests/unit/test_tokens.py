@@ -205,16 +205,19 @@ EQUAL = "The model reads the same tokens in"
     ("texts", "sentences"),
     [
         (["A dog.", "a dog .", "Á  DOG.", "a\u200b dog.", "A cat."], []),  # equal on purpose
-        (["A dog.", "A dog.", "😀", "😀"], [f"half of the words of texts 3, 4 {UNKNOWN}"]),
+        (["A dog.", "A dog.", "😀", "😀"], [f"half of the words of texts 3 and 4 {UNKNOWN}"]),
         (["😀 🎉", "A dog."], [f"half of the words of text 1 {UNKNOWN}"]),
-        (["The red dog 😀.", "The red dog 🎉.", "The red dog."], [f"{EQUAL} texts 1, 2, although"]),
+        (
+            ["The red dog 😀.", "The red dog 🎉.", "The red dog."],
+            [f"{EQUAL} texts 1 and 2, although"],
+        ),
         (
             ["ไทยแลนด์", "ภาษา", "A dog.", "🎉", "a 😀 b c", "a 🎉 b c"],
-            [f"texts 1, 2, 4 {UNKNOWN}", f"{EQUAL} texts 1, 2, 4, although"],
+            [f"texts 1, 2 and 4 {UNKNOWN}", f"{EQUAL} texts 1, 2 and 4, although"],
         ),
-        (["ば", "は"], [f"{EQUAL} texts 1, 2"]),  # other syllables, which lose their marks
+        (["ば", "は"], [f"{EQUAL} texts 1 and 2"]),  # other syllables, which lose their marks
         (["Thanks 🙏", "ok 👍", "done ✅ ✅ ✅"], []),  # known words beside symbols
-        (["ไทยแลนด์ 👍", "the ภาษา ไทยแลนด์"], [f"texts 1, 2 {UNKNOWN}"]),
+        (["ไทยแลนด์ 👍", "the ภาษา ไทยแลนด์"], [f"texts 1 and 2 {UNKNOWN}"]),
         (["שלום לך", "שָׁלוֹם לְךָ"], []),  # the points are left out on purpose
     ],
 )
@@ -244,7 +247,7 @@ def test_a_sentence_encoder_cuts_texts(n: int, first: str) -> None:
     """all-MiniLM-L6-v2 reads 256 tokens; *mean* reads a text to its end."""
     long = "the river rose " * n
     texts = [f"{first}{long} fire", f"{first and '🎉 '}{long} snow"]
-    assert f"{EQUAL} texts 1, 2" in describe_unread(embedder_of("sentence-transformer"), texts)
+    assert f"{EQUAL} texts 1 and 2" in describe_unread(embedder_of("sentence-transformer"), texts)
     assert not describe_unread(embedder_of("mean"), texts)
 
 

@@ -76,10 +76,10 @@ RUNG_NAMES: dict[Rung, str] = {
     "log-variance": "Log-variance loss",
 }
 RUNG_MEANS: dict[Rung, str] = {
-    "cosines": "a small network reads two texts' cosines at all layers.",
-    "siamese": "each layer has an encoder; a network reads the cosines of what they give.",
+    "cosines": "a small network that reads the cosines at all layers.",
+    "siamese": "the same, after an encoder at each layer has made the vectors shorter.",
     "autoencoder": "the same; each encoder first learns to rebuild its layer's vectors.",
-    "log-variance": "the same, with errors counted by the logarithm of their variance.",
+    "log-variance": "the same, with another measure of error: the log of its variance.",
 }
 
 

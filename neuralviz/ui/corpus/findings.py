@@ -13,8 +13,8 @@ import streamlit as st
 from neuralviz.embedders import EmbedderSpec
 from neuralviz.embedders.specs import labels_by_spec
 from neuralviz.errors import Stopped
+from neuralviz.headlines import COSINE_IN_SHORT, explain_methods
 from neuralviz.headlines import corpus as headlines
-from neuralviz.headlines import explain_methods
 from neuralviz.jobs.mapping import FindHeldGroups, FindPairs
 from neuralviz.maps.duplicates import (
     MOST_TEXTS,
@@ -86,8 +86,8 @@ def show_findings(view: MapView, headline: str) -> None:
         projections = {REDUCERS[open_map.kept.settings.reducer]: None for open_map in view.maps}
         notes = "Grey points are in no cluster. " * (CLUSTERS in view.colours)
         notes += "Pale points are all other texts. " * (view.selection is not None)
-        notes += "Lines lead from the sentence to its nearest texts." * bool(view.placed)
-        st.markdown(headlines.explain_maps(view.terms, list(projections), headline, notes))
+        notes += "Lines lead from the sentence to its nearest texts. " * bool(view.placed)
+        st.markdown(headlines.explain_maps(notes + view.terms, list(projections), headline))
     pairs = _peek_pairs(view.corpus, view.maps[0].embedder)
     n_similar = int(pairs.findings.sum()) if pairs else 0
     if not held and not n_similar:
@@ -323,7 +323,7 @@ def _show_groups(
     )
     with slide("duplicates", sentence):
         methods = [part.method for part in EmbedderSpec.from_json(embedder.spec).singles]
-        terms = f"{explain_methods(methods)} {headlines.COSINE}"
+        terms = f"{explain_methods(methods)} {COSINE_IN_SHORT}"
         with hide_on_stage("pairs"):
             st.markdown("**Pairs at the threshold**")
             _list_pairs(corpus, pairs, threshold)
