@@ -170,7 +170,7 @@ class Headline:
         if self.outcome == "alone":
             return " to ".join(write_values(self.interval, is_share))
         _, bounds = write_lead(0, self.interval, is_share)
-        return f"{bounds} points" if is_share else bounds
+        return f"{bounds} percentage points" if is_share else bounds
 
 
 def _judge(intervals: Sequence[Bounds | None]) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from neuralviz.headlines import (
+    INTERVAL_IN_SHORT,
     SIGNIFICANT,
     Measured,
     Name,
@@ -68,8 +69,18 @@ def describe_disagreement(methods: Sequence[str], share: float, k: int, texts: s
     """
     first, second = methods
     return (
-        f"On average over {texts}, **{first}** and **{second}** agree on **{percent(share)}** of a "
-        f"text's {many(k, 'nearest text')}. The texts with the least agreement come first."
+        f"On average over {texts}, **{first}** and **{second}** share **{percent(share)}** of a "
+        f"text's {many(k, 'nearest text')}, and least for the texts at the top."
+    )
+
+
+def explain_maps(terms: str, projections: Sequence[str], headline: str) -> str:
+    """What is drawn on maps, and the ``terms`` of the headline, in a few words each."""
+    verb = "places" if len(projections) == 1 else "place"
+    return (
+        f"Each point is a text; {joined(projections)} {verb} similar texts close together, and "
+        f"words name dense groups, called clusters. {terms} "
+        f"{INTERVAL_IN_SHORT * ('95% interval' in headline)}"
     )
 
 
@@ -97,6 +108,11 @@ def describe_clusters(method: str, names: Sequence[str], sizes: Sequence[int], n
         named = [phrase for phrase, name in zip(quoted, names, strict=True) if name]
         return f"{form}, such as {joined(named[:NAMED])}."
     return f"{form}: the largest {'are' if n_larger > 1 else 'is'} {joined(quoted[:n_larger])}."
+
+
+def join_methods(sentences: Iterable[str]) -> str:
+    """Different sentences as paragraphs, and as one sentence where each is by a method."""
+    return "\n\n".join(dict.fromkeys(sentences)).replace(".\n\nBy **", "; by **")
 
 
 def quote_cluster(name: str, n_texts: int) -> str:
@@ -139,6 +155,7 @@ def describe_matches(
     n_found: int,
     n_texts: int,  # that were searched
     clusters: Sequence[tuple[str, int, int]],  # name, markdown; texts found in it; texts in it
+    method: str = "",  # that they are on the map of, markdown, if it is one of several
 ) -> str:
     """How many texts contain words, and the cluster with most of them, where it has many more."""
     if not n_found:
@@ -149,7 +166,8 @@ def describe_matches(
     is_frequent = n_there * n_texts >= LEAST_RATIO * n_found * size
     if name and is_frequent and n_there > max(1, REAL * n_found) and chance <= STRICT:
         part = "all" if n_there == n_found else f"{n_there:,} of them"
-        sentence += f"; {part} are in the cluster {quote_cluster(name, size)}"
+        where = f"by **{method}**, " if method else ""
+        sentence += f"; {where}{part} are in the cluster {quote_cluster(name, size)}"
     return f"{sentence}."
 
 
@@ -204,19 +222,15 @@ def describe_groups(
     method: str, threshold: float, n_similar: int, sizes: Sequence[int], n_texts: int, rule: str
 ) -> str:
     """What remains of near-duplicates; ``sizes`` are those of groups, of which one text is kept."""
-    reaching = f"a cosine similarity of {threshold:.3f} or more"
+    reaching = f"a cosine similarity of {threshold:.3f}{' or more' * (threshold < 1)}"
     if not n_similar:
         return f"By **{method}**, no two texts have {reaching}."
     groups = "their group" if len(sizes) == 1 else f"each of their {len(sizes):,} groups"
     remaining = many(n_texts - sum(sizes) + len(sizes), "text")
-    alone = ""
-    if n_alone := n_similar - sum(sizes):
-        them, verb = ("it", "is") if n_alone == 1 else ("them", "are")
-        alone = f" {n_alone:,} {verb} in no group, as all texts similar to {them} are removed."
     verb = "remains" if remaining == "1 text" else "remain"
     return (
-        f"By **{method}**, {describe_duplicates(n_similar, n_texts)} ({reaching}). If you keep "
-        f"only the {rule} text of {groups}, **{remaining}** {verb}.{alone}"
+        f"By **{method}**, {describe_duplicates(n_similar, n_texts)} ({reaching}); if you keep "
+        f"only the {rule} text of {groups}, **{remaining}** {verb}."
     )
 
 
