@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from neuralviz.embedders import NeuralEmbedder
 
 BATCH_SIZE = 8  # texts between two updates
-MAX_FOLLOWED_TOKENS = 120  # of a pair
+MAX_FOLLOWED_TOKENS = 300  # of a pair
 
 
 @dataclass(frozen=True, eq=False)
