@@ -140,7 +140,7 @@ def worst_cases(data: DataSet, measured: Measured) -> dict[str, pd.DataFrame]:
             "cosine (negative)": worst.unlike,
         }
     missed = measured.outvoted
-    cases["Texts whose neighbours vote for a different label"] = {
+    cases["Texts with the fewest votes for their own label"] = {
         "text": texts(miss.text for miss in missed),
         "label": [miss.label for miss in missed],
         "predicted label": [miss.voted for miss in missed],

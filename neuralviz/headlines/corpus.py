@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from neuralviz.headlines import (
+    COSINE_IN_SHORT,
+    INTERVAL_IN_SHORT,
     SIGNIFICANT,
     Measured,
     Name,
@@ -22,6 +24,12 @@ from neuralviz.words import joined, many, number, percent
 ALIKE = 0.5  # share of the neighbours in common, beyond chance, from which two methods agree
 REAL = 0.5  # share of the nearest texts that a label needs for a sentence to be near it
 NAMED = 4  # clusters in a sentence
+_TERMS = {  # by a word of a headline
+    "95% interval": INTERVAL_IN_SHORT,
+    "cosine": COSINE_IN_SHORT,
+    "standard deviation": "A **standard deviation** is how far values usually are from average.",
+    "rank correlation": "**Rank correlation** is 1 where neighbours rank alike, 0 by chance.",
+}
 STRICT = 0.01  # of one of clusters with a word: people search often
 
 
@@ -68,9 +76,19 @@ def describe_disagreement(methods: Sequence[str], share: float, k: int, texts: s
     """
     first, second = methods
     return (
-        f"On average over {texts}, **{first}** and **{second}** agree on **{percent(share)}** of a "
-        f"text's {many(k, 'nearest text')}. The texts with the least agreement come first."
+        f"On average over {texts}, **{first}** and **{second}** share **{percent(share)}** of a "
+        f"text's {many(k, 'nearest text')}, and least for the texts at the top."
     )
+
+
+def explain_maps(terms: str, projections: Sequence[str], headline: str) -> str:
+    """What is drawn on maps, and the ``terms`` of the headline, in a few words each."""
+    verb = "places" if len(projections) == 1 else "place"
+    points = (
+        f"Each point is a text; {joined(projections)} {verb} similar texts close together, and "
+    )
+    points += "words name dense groups, called clusters."
+    return " ".join([points, terms, *(line for word, line in _TERMS.items() if word in headline)])
 
 
 def describe_unmade(corpus: str, n_texts: int, methods: str) -> str:
@@ -97,6 +115,11 @@ def describe_clusters(method: str, names: Sequence[str], sizes: Sequence[int], n
         named = [phrase for phrase, name in zip(quoted, names, strict=True) if name]
         return f"{form}, such as {joined(named[:NAMED])}."
     return f"{form}: the largest {'are' if n_larger > 1 else 'is'} {joined(quoted[:n_larger])}."
+
+
+def join_methods(sentences: Iterable[str]) -> str:
+    """Different sentences as paragraphs, and as one sentence where each is by a method."""
+    return "\n\n".join(dict.fromkeys(sentences)).replace(".\n\nBy **", "; by **")
 
 
 def quote_cluster(name: str, n_texts: int) -> str:
@@ -139,6 +162,7 @@ def describe_matches(
     n_found: int,
     n_texts: int,  # that were searched
     clusters: Sequence[tuple[str, int, int]],  # name, markdown; texts found in it; texts in it
+    method: str = "",  # that they are on the map of, markdown, if it is one of several
 ) -> str:
     """How many texts contain words, and the cluster with most of them, where it has many more."""
     if not n_found:
@@ -149,7 +173,8 @@ def describe_matches(
     is_frequent = n_there * n_texts >= LEAST_RATIO * n_found * size
     if name and is_frequent and n_there > max(1, REAL * n_found) and chance <= STRICT:
         part = "all" if n_there == n_found else f"{n_there:,} of them"
-        sentence += f"; {part} are in the cluster {quote_cluster(name, size)}"
+        where = f"by **{method}**, " if method else ""
+        sentence += f"; {where}{part} are in the cluster {quote_cluster(name, size)}"
     return f"{sentence}."
 
 
@@ -179,7 +204,7 @@ def describe_landing(
     if near:
         return f"“{sentence}”: {'; '.join(near)}."
     texts = [f"“{text}” by **{method}**" for text, method in zip(nearest, methods, strict=True)]
-    if len(set(nearest)) == 1:
+    if len(nearest) > 1 and len(set(nearest)) == 1:
         texts = [f"“{nearest[0]}”"]
     stop = "" if texts and texts[-1].endswith((".”", "!”", "?”")) else "."
     return f"The text nearest to “{sentence}” is {joined(texts)}{stop}" if texts else ""
@@ -204,19 +229,15 @@ def describe_groups(
     method: str, threshold: float, n_similar: int, sizes: Sequence[int], n_texts: int, rule: str
 ) -> str:
     """What remains of near-duplicates; ``sizes`` are those of groups, of which one text is kept."""
-    reaching = f"a cosine similarity of {threshold:.3f} or more"
+    reaching = f"a cosine similarity of {threshold:.3f}{' or more' * (threshold < 1)}"
     if not n_similar:
         return f"By **{method}**, no two texts have {reaching}."
     groups = "their group" if len(sizes) == 1 else f"each of their {len(sizes):,} groups"
     remaining = many(n_texts - sum(sizes) + len(sizes), "text")
-    alone = ""
-    if n_alone := n_similar - sum(sizes):
-        them, verb = ("it", "is") if n_alone == 1 else ("them", "are")
-        alone = f" {n_alone:,} {verb} in no group, as all texts similar to {them} are removed."
     verb = "remains" if remaining == "1 text" else "remain"
     return (
-        f"By **{method}**, {describe_duplicates(n_similar, n_texts)} ({reaching}). If you keep "
-        f"only the {rule} text of {groups}, **{remaining}** {verb}.{alone}"
+        f"By **{method}**, {describe_duplicates(n_similar, n_texts)} ({reaching}); if you keep "
+        f"only the {rule} text of {groups}, **{remaining}** {verb}."
     )
 
 
@@ -241,6 +262,6 @@ def describe_held_group(
         shared = f"share “{phrase}”"
     return (
         f"By **{methods[0]}**, **{many(n_texts, kind + 'text')}** are closer than by "
-        f"**{methods[1]}** (mean cosine {highest} standard deviations above average, against "
-        f"{lowest}): they {shared}."
+        f"**{methods[1]}** (their cosine similarity is {highest} standard deviations above "
+        f"average, against {lowest}): they {shared}."
     )

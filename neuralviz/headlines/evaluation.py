@@ -22,6 +22,7 @@ from neuralviz.evaluation.yardsticks import (
     yardsticks_of,
 )
 from neuralviz.headlines import (
+    INTERVAL_IN_SHORT,
     MOST_NAMED,
     NO_INTERVAL,
     SIGNIFICANT,
@@ -285,11 +286,18 @@ def explain_terms(
     if isinstance(measured_data, LabelledData) and not isinstance(measured_data, ProbingTask):
         values = join_names([quote(value) for value in sorted(set(measured_data.labels))])
         terms.append(f"{begin(_label_noun(measured_data, quote))}: {values}.")
-    if yardstick.measure in _YARDSTICKS:
-        terms.append(_YARDSTICKS[yardstick.measure])
-    methods = dict.fromkeys(part.method for row in results.rows for part in row.spec.singles)
-    terms += [explain_methods(methods, name)] * (len(methods) <= MOST_NAMED)
+    terms.append(explain_rows(results.rows, name))
+    if yardstick.measure in _BY_LABELS:
+        noun = _label_noun(measured_data, quote)
+        terms.append(f"**Majority baseline**: always guessing the most frequent {noun}.")
+    terms += [_YARDSTICKS.get(yardstick.measure, ""), INTERVAL_IN_SHORT]
     return " ".join(filter(None, terms))
+
+
+def explain_rows(rows: Sequence[Row], name: Name) -> str:
+    """What the methods of some rows are, in a few words each; nothing of too many."""
+    methods = dict.fromkeys(part.method for row in rows for part in row.spec.singles)
+    return explain_methods(methods, name) if len(methods) <= MOST_NAMED else ""
 
 
 def describe_pairs(data: ScoredData, measured: numbers.Measured, label: str) -> str:

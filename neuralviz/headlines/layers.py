@@ -20,6 +20,7 @@ from neuralviz.evaluation.ladder_results import (
     lead_interval,
 )
 from neuralviz.headlines import (
+    INTERVAL_IN_SHORT,
     Entry,
     Headline,
     Measured,
@@ -99,7 +100,7 @@ def describe_parts(
 EXPLAIN_TEXT = (
     "Each layer of the model turns the words' vectors, lists of numbers. The **embedding**, one "
     "vector for the text, is their average: the stronger a word's colour, the more it counts. A "
-    "word counts more if its turns are uneven, and each time that it occurs."
+    "word counts more if its turns are uneven, and with each occurrence and each part (token)."
 )
 EXPLAIN_CORPUS = (
     "Each layer of the model turns a word's vector, a list of numbers. **Unevenness** is the "
@@ -119,7 +120,7 @@ def explain_layers(coefficient: str) -> str:
         "their vectors at a layer, 1 if they point the same way. A text's vector is that of one "
         "token (a word, a part of it, or the mark at the start or end), or the mean of all; layer "
         f"0 is what the first one reads. **{coefficient}**: 1 if cosines and people's scores rise "
-        "together, 0 if they are unrelated."
+        f"together, 0 if they are unrelated. {INTERVAL_IN_SHORT}"
     )
 
 
@@ -259,7 +260,7 @@ def explain_ladder(ladder: Ladder, rungs: Sequence[Rung]) -> str:
         "People scored how alike the texts of each pair are. A model that stays as it is makes "
         "vectors of them; the **cosine** of two vectors is 1 if they point the same way. From "
         f"these cosines, one tries to predict the scores:\n{lines}\nThe others learn{learnt}. "
-        "**Spearman**: 1 is people's order of the pairs, 0 a random one."
+        f"**Spearman**: 1 is people's order of the pairs, 0 a random one. {INTERVAL_IN_SHORT}"
     )
 
 

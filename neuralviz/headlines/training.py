@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from neuralviz.headlines import (
+    INTERVAL_IN_SHORT,
     SIGNIFICANT,
     UNSURE,
     WRITTEN_ALIKE,
@@ -86,7 +87,10 @@ def explain_pairs(lessons: Sequence[Lesson]) -> str:
     if settings.part == "table":
         part = "the vectors of tokens (words and parts of words), whose mean is a text's vector"
     kinds = [lesson.settings.pairs for lesson in lessons]
-    lines = [f"**{kind.capitalize()}**: {PAIR_LINES[kind]}." for kind in kinds]
+    lines = [
+        *(f"**{kind.capitalize()}**: {PAIR_LINES[kind]}." for kind in kinds),
+        INTERVAL_IN_SHORT,
+    ]
     return (
         f"Training changes {part}; **no training** is its start. It sees no labels: it brings the "
         f"vectors of the two chunks of a pair (a few sentences each) together. {' '.join(lines)}"

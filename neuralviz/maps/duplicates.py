@@ -37,6 +37,7 @@ ROUNDING = 1e-6  # of cosines in float32
 READ = 2000  # pairs whose wording is compared
 LONGEST = 2000  # characters of a text whose wording is compared
 SAME_WORDING = 0.8  # share of the three-letter sequences in common
+LOWEST = 0.75  # cosine of a suggested threshold
 
 OnProgress = Callable[[float], None]  # gets the share of pairs that were compared
 ReadTexts = Callable[[np.ndarray], Sequence[str]]  # the texts of some rows
@@ -239,7 +240,9 @@ def suggest_threshold(
 
     Of the pairs, the most similar first, up to 2,000 are read, at ranks spaced like powers. The
     threshold puts the fewest of them on the wrong side, each with the number of pairs that it
-    stands for; of equal ones it is the highest. None where no threshold is better than none.
+    stands for; of equal ones it is the highest. It is raised to `LOWEST`, and until it is an
+    outlier above the nearest texts' cosines below it. None where no pair reaches it, or no
+    threshold is better than none.
     """
     n = len(cosines)
     if not n:
@@ -252,10 +255,28 @@ def suggest_threshold(
     best = int(gains.argmax())
     if gains[best] <= 0:
         return None
-    return _round_between(
-        float(cosines[ranks[best + 1]]) if best + 1 < len(ranks) else -1.0,
-        float(cosines[ranks[best]]),
-    )
+    # pairs descend: the first one of a text is with the nearest
+    _, places = np.unique(np.stack([first, second], axis=1), return_index=True)
+    lowest = _raise_to_outlier(max(cosines[ranks[best]], LOWEST), cosines[places // 2])
+    n_above = int((cosines >= lowest - ROUNDING).sum())
+    return float(np.floor(1000 * (cosines[n_above - 1] + ROUNDING)) / 1000) if n_above else None
+
+
+def _raise_to_outlier(threshold: float, nearest: np.ndarray) -> float:
+    """The lowest cosine from a threshold on that is an outlier above the ``nearest`` below it.
+
+    It is beyond Tukey's (1977) fence of the logarithms of 1 minus these cosines, which are a
+    quarter of all at least.
+    """
+    limit = np.log(max(1 - threshold, ROUNDING))
+    gaps = np.sort(np.log(np.maximum(1 - nearest, ROUNDING)))[::-1]  # the least similar text first
+    while True:
+        n_below = max(int((gaps > limit).sum()), -(-len(gaps) // 4))
+        low, high = np.quantile(gaps[:n_below], (0.25, 0.75))
+        fence = low - 1.5 * (high - low)
+        if fence >= limit:
+            return float(1 - np.exp(limit))
+        limit = fence
 
 
 def share_wording(text: str, other_text: str) -> float:
@@ -271,12 +292,6 @@ def share_wording(text: str, other_text: str) -> float:
 def _count_sequences(text: str) -> Counter[str]:
     padded = f" {' '.join(text.lower().split())} "
     return Counter(padded[i : i + 3] for i in range(max(len(padded) - 2, 1)))
-
-
-def _round_between(low: float, high: float) -> float:
-    """A number of two decimals above ``low`` and not above ``high``; else ``high`` cut to three."""
-    rounded, cut = (np.floor(high * n + ROUNDING) / n for n in (100, 1000))
-    return float(rounded if rounded > low else cut)
 
 
 # --- groups --------------------------------------------------------------------------------------

@@ -97,12 +97,15 @@ def turns_figure(words: Sequence[FollowedWord], named: int, first_layer: int) ->
     ends = [first_layer + 0.7, n_steps + 0.3]
     drawn = [*grey, *coloured][-MAX_WORDS:]
     traces = [_turns_line(words[i], i, coloured.get(i), first_layer) for i in drawn]
+    counted = f" (from {first_layer + 1} on, they count)" * bool(first_layer)
     if grey:
         traces[0] |= {"name": "other words", "showlegend": True}
     return draw(
         traces,
         "How far each layer turns a word",
-        number_axis("layer", range(first_layer + 1, n_steps + 1), zeroline=False, range=ends),
+        number_axis(
+            f"layer{counted}", range(first_layer + 1, n_steps + 1), zeroline=False, range=ends
+        ),
         {"title": "turn: 0 none, 1 a right angle", "rangemode": "tozero"},
         showlegend=True,
     )

@@ -301,7 +301,8 @@ def _show_comparison(panel: Panel, live: bool) -> None:
         with show_only_on_stage("methods"):
             if len(panel.comparison) < 4:  # rows of figures need the room
                 _explain_methods(panel.run.task.specs)
-            st.markdown(COSINE_IN_SHORT + f" {INTERVAL_IN_SHORT}" * ("interval" in headline))
+            nearest = f" The nearest text has the highest. {INTERVAL_IN_SHORT}"
+            st.markdown(COSINE_IN_SHORT + nearest * ("nearest" in headline))
             if not usable_labels(labels):
                 show_beginnings(
                     panel.texts,

@@ -55,6 +55,7 @@ from neuralviz.evaluation.yardsticks import (
     yardsticks_of,
 )
 from neuralviz.files import corpus_view
+from neuralviz.headlines import COSINE_IN_SHORT
 from neuralviz.headlines import evaluation as headlines
 from neuralviz.jobs import Run
 from neuralviz.jobs.evaluating import (
@@ -562,13 +563,13 @@ def _show_state(state: EvaluationState, live: bool) -> None:
         write_headline(verdict)
         shown = _Shown(results, yardstick) if yardstick is not None else None
         if yardstick is not None:
-            with show_only_on_stage("evaluation-terms"):
-                st.markdown(
-                    headlines.explain_terms(results, 0, yardstick, _name_method, _shorten_value)
-                )
+            show_only_on_stage("evaluation-terms").markdown(
+                headlines.explain_terms(results, 0, yardstick, _name_method, _shorten_value)
+            )
         has_figure = not live and shown is not None and shown.show_proof()
         if not has_figure:
-            _show_numbers(results)
+            with hide_on_stage("evaluation-so-far") if live else nullcontext():
+                _show_numbers(results)
     if has_figure:  # the stage shows the figures first
         _show_numbers(results)
     if live:
@@ -737,6 +738,12 @@ class _Shown:
         chosen = st.selectbox(label, list(measured_by_label), key=key, bind="query-params")
         return chosen, measured_by_label[chosen]
 
+    def explain(self, label: str = "", term: str = "") -> None:
+        """Say on the stage what a term and a method are, or all methods."""
+        rows = [row for row in self.results.rows if label in ("", row.label)]
+        words = f"{term} {headlines.explain_rows(rows, _name_method)}"
+        show_only_on_stage("evaluation-view-terms").markdown(words)
+
     # --- the worst cases -----------------------------------------------------------------------
 
     def _describe_worst(self) -> dict[str, str]:
@@ -753,6 +760,7 @@ class _Shown:
         sentences = self._describe_worst()
         label, measured = self.pick_method("evaluation-worst-of", sentences, "Errors of")
         write_headline(sentences[label])
+        self.explain(label, COSINE_IN_SHORT * isinstance(self.results.data[0], ScoredData))
         kinds = list(worst_cases(self.results.data[0], measured).items())
         for place, (title, cases) in enumerate(kinds):
             place_on_page = hide_on_stage(f"evaluation-other-{place}") if place else nullcontext()
@@ -787,9 +795,12 @@ class _Shown:
             "Controlled paraphrases": (any(m.paraphrases for m in finished), self._draw_qualities),
         }
         views = {view: draw for view, (is_there, draw) in drawings.items() if is_there}
+        if is_silent := "Confused labels" in views and not self._describe_confused():
+            views["Confused labels"] = views.pop("Confused labels")  # last, and off the stage
         if views:
             # the first view depends on the kind
-            show_views("evaluation", views, key=f"view-{results.data[0].kind}")
+            key, n_on_stage = f"view-{results.data[0].kind}", len(views) - is_silent
+            show_views("evaluation", views, key=key, n_on_stage=n_on_stage)
 
     def _draw_pairs(self, write_headline: Write) -> None:
         data = self.results.data[0]
@@ -797,6 +808,7 @@ class _Shown:
         label, measured = self.pick_method("evaluation-pairs-of")
         name = headlines.short_name(self.results, _name_method)(label)
         write_headline(headlines.describe_pairs(data, measured, name))
+        self.explain(label, COSINE_IN_SHORT)
         firsts, seconds = ([data.texts[i] for i in side] for side in (data.first, data.second))
         table = pd.DataFrame(
             {"text1": firsts, "text2": seconds, "score": data.scores, "product": measured.products}
@@ -811,6 +823,7 @@ class _Shown:
         results = self.results
         sentence = headlines.describe_separation(results, 0, self.yardstick, _name_method, plain)
         write_headline(sentence)
+        self.explain(term=f"{COSINE_IN_SHORT} Dashed lines: the means.")
         figures = {
             results.rows[row].label: (row, figure) for row, figure in plots.histograms(results, 0)
         }
@@ -835,6 +848,7 @@ class _Shown:
     def _draw_shared_errors(self, write_headline: Write) -> None:
         results, compared = self.results, self.results.compared[0]
         write_headline(headlines.describe_shared_errors(results, 0, name=_name_method))
+        self.explain()
         labels = [results.rows[row].label for row in compared.rows]
         for place, (name, figure) in enumerate(plots.common_figures(results, 0)):
             frame = pd.DataFrame(compared.overlaps[name].share, columns=labels)
@@ -845,19 +859,28 @@ class _Shown:
             ):
                 self.draw(figure, f"{name}-shared-errors", frame)
 
-    def _draw_confusions(self, write_headline: Write) -> None:
-        drawings = list(plots.confusion_figures(self.results, 0))
-        labels = {self.results.rows[row].label for row, *_ in drawings}
-        label, measured = self.pick_method("evaluation-confused-by", labels)
-        of_method = [
-            drawing for drawing in drawings if self.results.rows[drawing[0]].label == label
-        ]
+    def _describe_confused(self, label: str = "") -> str:
+        """Which labels a method confuses, by default the best one; empty if nothing stands out."""
+        ranked = best_first(self.results, 0, self.yardstick)
+        label, measured = next(
+            (name, one) for name, one in ranked if label in ("", name) and one.confusions
+        )
         name = headlines.short_name(self.results, _name_method)(label)
         sentences = [
             headlines.describe_confusion(confusion, f"{name} ({measure})", quote)
             for measure, confusion in measured.confusions.items()
         ]
-        write_headline(" ".join(filter(None, sentences)))
+        return " ".join(filter(None, sentences))
+
+    def _draw_confusions(self, write_headline: Write) -> None:
+        drawings = list(plots.confusion_figures(self.results, 0))
+        labels = {self.results.rows[row].label for row, *_ in drawings}
+        label, _ = self.pick_method("evaluation-confused-by", labels)
+        of_method = [
+            drawing for drawing in drawings if self.results.rows[drawing[0]].label == label
+        ]
+        write_headline(self._describe_confused(label))
+        self.explain(label)
         for _, measure, confusion, figure in of_method:
             frame = pd.DataFrame(confusion.counts, columns=list(confusion.labels))
             frame.insert(0, "own label", list(confusion.labels), allow_duplicates=True)

@@ -34,12 +34,13 @@ from neuralviz.plots.report import (
 from neuralviz.plots.theme import shorten, templates_json, unstyled_json
 from neuralviz.ui.address import digest_of, remember_number
 from neuralviz.ui.downloads import Entry, Files, offer, table_files
-from neuralviz.ui.page import hide_on_stage, plain
+from neuralviz.ui.page import hide_on_stage, plain, show_only_on_stage
 from neuralviz.words import number
 
 VISIBLE_CASES = 3  # the others are in the expander
 QUOTE_LENGTH = 90  # characters of a text in a sentence
 CELL_LENGTH = 300  # characters of a text in the table
+STAGE_ROWS, STAGE_LENGTH = 5, 110  # rows on the stage, and characters of a text there
 LABEL_LENGTH = 30  # characters of a label in the table
 FOOTER_LENGTH = 400
 _ASSETS = Path(__file__).with_name("assets")
@@ -322,6 +323,14 @@ def list_worst(frame: pd.DataFrame, key: str, title: str = "", files: Files | No
     if len(frame) > VISIBLE_CASES:
         with hide_on_stage(key), st.expander(f"The worst {len(frame)}"):
             st.dataframe(written, hide_index=True, key=key)
+
+
+def show_first_rows(terms: str, table: Mapping[str, Any], key: str) -> None:
+    """On the stage, ``terms`` and the first rows of a table, with texts in lines and not cut."""
+    with show_only_on_stage(key):
+        st.markdown(terms)
+        cells = pd.DataFrame(table)[:STAGE_ROWS].map(lambda cell: shorten(str(cell), STAGE_LENGTH))
+        st.table(cells.map(plain).rename(columns=plain), hide_index=True)
 
 
 def quote(text: str) -> str:

@@ -705,7 +705,7 @@ def _show_products(record: RunRecord, key: str, text: int) -> None:
     table.insert(0, "text", labels)
     with slide(f"{key}-similar", plain(headlines.describe_similar(products, shown_texts))):
         with show_only_on_stage(f"cosine-{key}"):
-            st.markdown(f"{headlines.EMBEDDING_IN_SHORT} {COSINE_IN_SHORT}")
+            st.markdown(f"{COSINE_IN_SHORT} {headlines.EMBEDDING_IN_SHORT}")
             if len(shown_texts) > MAX_NAMES:  # of which the figure has only numbers
                 compare.show_beginnings(
                     record.texts, [shown_texts[i] for i in most_similar(products) or ()]

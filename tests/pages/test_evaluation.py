@@ -246,6 +246,24 @@ def test_a_table_of_ones_own(
     }
 
 
+def test_labels_that_are_not_confused_are_no_slide(
+    page: AppTest, intervals: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    off_stage: list[str] = []
+
+    def record(_page: str, views: dict[str, Any], *, key: str, n_on_stage: int) -> None:
+        off_stage[:] = [*views][n_on_stage:]
+
+    monkeypatch.setattr(evaluation_page, "show_views", record)
+    monkeypatch.setattr(evaluation_page.headlines, "describe_confusion", lambda *_: "")
+    upload(page, LABELS)
+    evaluate(page)
+    assert off_stage == ["Confused labels"]
+    monkeypatch.setattr(evaluation_page.headlines, "describe_confusion", lambda *_: "Confused.")
+    page.run()
+    assert not off_stage
+
+
 @pytest.mark.parametrize(("columns", "explained"), [([0], ""), ([0, 1], " –: undefined.")])
 def test_dashes_of_hidden_columns_are_not_explained(columns: list[int], explained: str) -> None:
     results: Any = SimpleNamespace(finished=lambda data: [(data, "mean", None)])

@@ -165,7 +165,7 @@ def edited(n: int) -> list[str]:
     return texts
 
 
-@pytest.mark.parametrize(("scale", "shift"), [(1, 0), (0.3, 0.7), (0.05, 0.1)])
+@pytest.mark.parametrize(("scale", "shift"), [(1, 0), (0.3, 0.7), (0.05, 0.95)])
 def test_the_threshold_is_where_wording_differs_however_a_method_spreads_its_cosines(scale, shift):
     texts = edited(90)
     draw = np.random.default_rng(1)
@@ -182,6 +182,19 @@ def test_the_threshold_is_where_wording_differs_however_a_method_spreads_its_cos
     shuffled = draw.permutation(texts).tolist()  # of texts that the vectors know nothing of
     found = suggest_threshold(first, second, cosines[order], lambda r: [shuffled[i] for i in r])
     assert found is None or (cosines >= found).sum() <= 1
+
+
+def test_the_threshold_is_an_outlier_above_all_other_nearest_texts_and_high():
+    """Without a gap, equal wordings are how a regular corpus is, as of a form that is filled in."""
+    texts = [f"Please send us the parts of order {n} by the end of the week." for n in range(60)]
+    first, second = np.arange(59), np.arange(1, 60)
+    for cosines in (np.linspace(0.95, 0.69, 59), np.linspace(0.99, 0.8, 59), np.full(59, 0.7)):
+        found = suggest_threshold(first, second, cosines, lambda r: [texts[i] for i in r])
+        assert found is None or (cosines >= found).mean() < 0.1
+    cosines = np.where(np.arange(59) < 10, 0.95, np.linspace(0.85, 0.75, 59))
+    found = suggest_threshold(first, second, cosines, lambda rows: [texts[i] for i in rows])
+    assert found is not None
+    assert 0.85 < found <= 0.95
 
 
 def test_random_vectors_have_no_duplicates():
@@ -241,7 +254,7 @@ def test_a_corpus_is_kept_without_its_duplicates(store: CorpusStore, imported):
     assert table.column_names == ["id", "text", "kept_id", "kept_id (2)", "cosine"]
     assert table["id"].to_pylist() == ["1", "2", "3", "5"]
     assert table["kept_id (2)"].to_pylist() == ["4", "6", "4", "4"]
-    chosen = group_duplicates(store, corpus, embedder, pairs, chosen=(4,))
+    chosen = group_duplicates(store, corpus, embedder, pairs, 0.99, chosen=(4,))
     assert chosen.groups[0].tolist() == [4, 0, 2, 3]
     copies = group_duplicates(store, corpus, embedder, pairs, 1.0)
     assert [rows.tolist() for rows in copies.groups] == [[0, 2]]

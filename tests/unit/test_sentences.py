@@ -229,6 +229,10 @@ def corpora() -> Iterator[tuple[str, str]]:
     yield "a tie of the largest clusters", corpus.describe_clusters("mean", *equal, 80)
     yield "equal clusters", corpus.describe_clusters("mean", names, [10] * 5, 80)
     yield "no clusters", corpus.describe_clusters("mean", [], [], 80)
+    themes = [corpus.describe_clusters(method, ["ice"], [9], 80) for method in ("mean", "cls")]
+    yield "clusters by two methods", corpus.join_methods(themes)
+    drawn = corpus.explain_maps("**mean**: ….", ["UMAP", "PCA"], "(95% interval: …)")
+    yield "what is drawn", drawn
     near = [["a"] * 4 + ["b"], ["a", "b", "c", "d", "e"], [""] * 5]
     methods, texts = ["mean", "cls", "sep"], ["A cat.", "A wolf.", "A fox."]
     sizes = dict.fromkeys("abcde", 60)
@@ -259,6 +263,10 @@ def corpora() -> Iterator[tuple[str, str]]:
     yield (
         "words of half of the texts",
         corpus.describe_matches("“ice”", 10_000, 10**6, [("rain", 5200, 500_000)]),
+    )
+    yield (
+        "words of a cluster of one of two maps",
+        corpus.describe_matches("“ice”", 5, 300, [("rain", 5, 14)], "mean"),
     )
     yield "one text found", corpus.describe_matches("“ice”", 1, 300, [("rain", 1, 14)])
     yield "no text found", corpus.describe_matches("“ice”", 0, 300, of)

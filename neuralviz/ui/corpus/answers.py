@@ -40,7 +40,7 @@ def describe_view(view: MapView) -> str:
 def _describe_colours(view: MapView) -> str:
     """What the colours of each map mean."""
     maps = zip(view.maps, view.colours, strict=True)
-    return "\n\n".join(dict.fromkeys(_describe_colour(view, *pair) for pair in maps))
+    return headlines.join_methods(_describe_colour(view, *pair) for pair in maps)
 
 
 def _describe_colour(view: MapView, open_map: OpenMap, option: str) -> str:
@@ -109,8 +109,9 @@ def _describe_words(view: MapView, query: str) -> str:
         )
         if name != UNNAMED
     ]
+    method = name_methods(view.maps)[0] if len(view.methods) > 1 else ""
     return headlines.describe_matches(
-        plain(query), int(chosen.sum()), int(searched.sum()), clusters
+        plain(query), int(chosen.sum()), int(searched.sum()), clusters, method
     )
 
 

@@ -13,6 +13,7 @@ import streamlit as st
 from neuralviz.embedders import EmbedderSpec
 from neuralviz.embedders.specs import labels_by_spec
 from neuralviz.errors import Stopped
+from neuralviz.headlines import COSINE_IN_SHORT, explain_methods
 from neuralviz.headlines import corpus as headlines
 from neuralviz.jobs.mapping import FindHeldGroups, FindPairs
 from neuralviz.maps.duplicates import (
@@ -27,6 +28,8 @@ from neuralviz.maps.duplicates import (
 from neuralviz.maps.groups import HeldGroup
 from neuralviz.maps.kept import KeptMaps, corpus_table
 from neuralviz.maps.opened import OpenCorpus, Selection
+from neuralviz.maps.projection import REDUCERS
+from neuralviz.plots.corpus_map import CLUSTERS
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.store.vectors import KeptEmbedder
@@ -41,8 +44,15 @@ from neuralviz.ui.corpus.search import (
     show_work,
 )
 from neuralviz.ui.downloads import offer_table
-from neuralviz.ui.figures import show_choosable_table
-from neuralviz.ui.page import hide_on_stage, plain, point_to, show_headline, slide, wide_columns
+from neuralviz.ui.figures import show_choosable_table, show_first_rows
+from neuralviz.ui.page import (
+    hide_on_stage,
+    plain,
+    point_to,
+    show_headline,
+    show_only_on_stage,
+    slide,
+)
 from neuralviz.ui.runs import SessionRuns
 from neuralviz.words import many
 
@@ -54,6 +64,7 @@ _LINKED = "duplicates-linked"  # session state: whether the sentence was clicked
 LISTED = 1000  # groups
 PHRASE = 40  # characters of a phrase in a sentence
 METHOD_WIDTH, THRESHOLD_WIDTH = 220, 300  # px
+PAIRED_WIDTH, GROUPED_WIDTH = 395, 490  # px of a text
 PATIENCE = 5.0  # seconds for grouping texts
 
 
@@ -71,6 +82,12 @@ def show_findings(view: MapView, headline: str) -> None:
         headline = " ".join(_describe_held(view, group) for group in selected_groups) or headline
         held = [group for group in held if group not in selected_groups]
     show_headline(headline, key="maps")
+    with show_only_on_stage("maps"):
+        projections = {REDUCERS[open_map.kept.settings.reducer]: None for open_map in view.maps}
+        notes = "Grey points are in no cluster. " * (CLUSTERS in view.colours)
+        notes += "Pale points are all other texts. " * (view.selection is not None)
+        notes += "Lines lead from the sentence to its nearest texts. " * bool(view.placed)
+        st.markdown(headlines.explain_maps(notes + view.terms, list(projections), headline))
     pairs = _peek_pairs(view.corpus, view.maps[0].embedder)
     n_similar = int(pairs.findings.sum()) if pairs else 0
     if not held and not n_similar:
@@ -305,12 +322,12 @@ def _show_groups(
         plain(label), threshold, n_similar, sizes, pairs.n_texts, rule
     )
     with slide("duplicates", sentence):
-        around, groups = wide_columns(2, "duplicates")
-        with around, hide_on_stage("pairs"):
+        parts = EmbedderSpec.from_json(embedder.spec).singles
+        terms = f"{explain_methods(part.method for part in parts)} {COSINE_IN_SHORT}"
+        with hide_on_stage("pairs"):
             st.markdown("**Pairs at the threshold**")
             _list_pairs(corpus, pairs, threshold)
-        with groups:
-            _list_groups(corpus, kept)
+        _list_groups(corpus, kept, terms)
     _list_group(corpus, kept)
     settings = {"method": label, "threshold": f"{threshold:.3f}", "kept": f"the {rule}"}
     provenance = About(f"Near-duplicates in {corpus.corpus.name}", settings)
@@ -375,14 +392,16 @@ def _list_pairs(corpus: OpenCorpus, pairs: SimilarPairs, threshold: float) -> No
     columns = {
         "reaches it": st.column_config.TextColumn(width=80),
         "cosine": st.column_config.NumberColumn(format="%.3f", width=70),
-        "difference": st.column_config.TextColumn(width=170),
+        "difference": st.column_config.TextColumn(width=190),
+        "text A": st.column_config.TextColumn(width=PAIRED_WIDTH),
+        "text B": st.column_config.TextColumn(width=PAIRED_WIDTH),
     }
     show_choosable_table(
         table, f"duplicates-pairs-{n_above}", choose, columns, name="duplicates-pairs"
     )
 
 
-def _list_groups(corpus: OpenCorpus, kept: KeptTexts) -> None:
+def _list_groups(corpus: OpenCorpus, kept: KeptTexts, terms: str) -> None:
     """The groups, the largest first; a click on one selects its texts and lists them."""
     groups = kept.groups[:LISTED]
     if not groups:
@@ -394,7 +413,7 @@ def _list_groups(corpus: OpenCorpus, kept: KeptTexts) -> None:
         "texts": list(map(len, groups)),
         "kept": [shorten(text, 240) for text in corpus.texts_at(heads)],
         "removed: least similar": [shorten(text, 240) for text in corpus.texts_at(furthest)],
-        "cosine": kept.cosines[furthest],
+        "cosine": [f"{cosine:.3f}" for cosine in kept.cosines[furthest]],
     }
 
     def choose(place: int) -> None:
@@ -403,12 +422,16 @@ def _list_groups(corpus: OpenCorpus, kept: KeptTexts) -> None:
 
     columns = {
         "texts": st.column_config.NumberColumn(width=60),
-        "cosine": st.column_config.NumberColumn(format="%.3f", width=85),
+        "kept": st.column_config.TextColumn(width=GROUPED_WIDTH),
+        "removed: least similar": st.column_config.TextColumn(width=GROUPED_WIDTH),
+        "cosine": st.column_config.TextColumn(width=85),
     }
+    show_first_rows(terms, table, "duplicates")
     digest = Selection.from_rows(kept.removed, corpus.n_texts).digest[:8]
-    show_choosable_table(
-        table, f"duplicates-groups-{digest}", choose, columns, name="duplicates-groups"
-    )
+    with hide_on_stage("groups"):
+        show_choosable_table(
+            table, f"duplicates-groups-{digest}", choose, columns, name="duplicates-groups"
+        )
     if len(kept.groups) > LISTED:
         st.caption(f"The largest {LISTED:,} of {len(kept.groups):,} groups. Downloads hold all.")
 

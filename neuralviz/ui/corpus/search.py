@@ -12,6 +12,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from neuralviz.embedders.specs import list_models, method_labels, short_labels
+from neuralviz.headlines import explain_methods
 from neuralviz.jobs import Run
 from neuralviz.jobs.mapping import FindNeighbours, PlacedSentence, PlaceSentence
 from neuralviz.maps.mapping import SAMPLED, SampledNeighbours
@@ -71,6 +72,12 @@ class MapView:
         """One map per method: two maps of the same vectors have the same neighbours."""
         return list({open_map.kept.embedder: open_map for open_map in self.maps}.values())
 
+    @property
+    def terms(self) -> str:
+        """What the methods are, in a few words each."""
+        parts = (part for open_map in self.methods for part in open_map.spec.singles)
+        return explain_methods(part.method for part in parts)
+
     def columns(self) -> Iterator[tuple[DeltaGenerator, OpenMap]]:
         """The maps side by side, each with its column of the page."""
         return zip(st.columns(len(self.maps), gap="xsmall"), self.maps, strict=True)
@@ -110,7 +117,11 @@ class MapView:
 
 def name_methods(maps: Sequence[OpenMap]) -> list[str]:
     """Short names of the maps' methods for a sentence of markdown."""
-    return list(map(plain, short_labels(method_labels([open_map.spec for open_map in maps]))))
+    return list(map(plain, shorten_labels(maps)))
+
+
+def shorten_labels(maps: Sequence[OpenMap]) -> tuple[str, ...]:
+    return short_labels(method_labels([open_map.spec for open_map in maps]))
 
 
 def choose_row(row: int, *, show: bool = True) -> None:
@@ -257,6 +268,9 @@ def _search(corpus: OpenCorpus, mode: str, query: str) -> None:
         return
     is_typed = before is not None  # else it is of the address, which has the list, too
     st.session_state.pop(SENTENCE, None)
+    if before and st.session_state.get(SELECTED_BY) == _describe_query(before[1]):
+        for name in (SELECTED, SELECTED_BY):
+            st.session_state.pop(name, None)
     if query and mode == MEANING:
         st.session_state[SENTENCE] = query
         if is_typed:
@@ -264,9 +278,6 @@ def _search(corpus: OpenCorpus, mode: str, query: str) -> None:
     elif query:
         rows = corpus.store.rows_with_words(corpus.corpus, query)
         select(Selection.from_rows(rows, corpus.n_texts), _describe_query(query), show=is_typed)
-    elif before and st.session_state.get(SELECTED_BY) == _describe_query(before[1]):
-        for name in (SELECTED, SELECTED_BY):
-            st.session_state.pop(name, None)
     st.session_state[LAST_SEARCH] = mode, query  # last: a search that was cut off is repeated
 
 

@@ -48,9 +48,10 @@ from neuralviz.ui.corpus.search import (
     hover_row,
     name_methods,
     select,
+    shorten_labels,
 )
 from neuralviz.ui.downloads import offer_table
-from neuralviz.ui.figures import Handlers, show_choosable_table, show_figure
+from neuralviz.ui.figures import Handlers, show_choosable_table, show_figure, show_first_rows
 from neuralviz.ui.page import hide_on_stage, plain, show_error, show_headline, slide
 from neuralviz.words import many, percent
 
@@ -170,6 +171,7 @@ def _find_standout(view: MapView, open_map: OpenMap) -> Standout:
 
 
 def _draw(view: MapView, open_map: OpenMap, colour: PointColour, rows: np.ndarray) -> _Drawing:
+    label = shorten_labels(view.maps)[view.maps.index(open_map)]
     n, within = view.corpus.n_texts, view.within
     part = _sample_part(view, open_map) if open_map.is_drawn_by_parts else None
     if part is not None:
@@ -178,7 +180,7 @@ def _draw(view: MapView, open_map: OpenMap, colour: PointColour, rows: np.ndarra
         open_map.coordinates[rows],
         rows,
         colour.select(rows) if len(rows) < n else colour,
-        title=open_map.title,
+        title=open_map.title.replace(open_map.label, label, 1),
         standout=_find_standout(view, open_map),
         texts=view.corpus.texts_at(rows) if n <= MOST_SENT else None,
         within=None if within is None else within[rows],
@@ -332,8 +334,8 @@ LISTED = 1000  # rows of a table at most: more make browsers slow
 MOST_TAKEN = MOST_WHOLE  # selected texts that are downloaded
 LISTED_LABELS = 4  # columns of labels in a table
 NARROW_TEXT, NARROW_WIDTH = 45, 330  # characters and px of a text in one of two tables
+LONGEST_TEXT = 240  # characters of a text in a table
 SHOWN_NEIGHBOURS = 8
-MOST_QUOTED = 80  # characters of a sentence
 NOTHING = 0.0005  # shown as 0.000
 CARD_HEIGHT = 260  # px
 
@@ -348,6 +350,7 @@ class Shared:
     rows: np.ndarray  # [text]
     k: int  # neighbours of each text that are compared
     shares: np.ndarray  # [text] share of these that the maps have in common, 0 … 1
+    near: tuple[Neighbours, Neighbours]  # by map
 
 
 def share_neighbours(view: MapView) -> Shared | None:
@@ -358,7 +361,8 @@ def share_neighbours(view: MapView) -> Shared | None:
     first, second = (sample.near for sample in samples)
     if is_same:
         first, second = (open_map.neighbours_on_map for open_map in view.maps)
-    return Shared(samples[0].rows, min(K, first.k, second.k), common_neighbours(first, second, K))
+    k, shares = min(K, first.k, second.k), common_neighbours(first, second, K)
+    return Shared(samples[0].rows, k, shares, (first, second))
 
 
 def describe_themes(open_map: OpenMap) -> str:
@@ -538,8 +542,7 @@ def _show_nearest(view: MapView) -> None:
     if not maps:
         st.caption("The nearest texts appear once the sentence is placed.")
         return
-    sentence = plain(shorten(st.session_state[SENTENCE], MOST_QUOTED))
-    with slide("nearest", f"These texts are nearest to “{sentence}”."):
+    with hide_on_stage("nearest"):
         for column, open_map in zip(st.columns(len(maps)), maps, strict=True):
             with column:
                 st.markdown(plain(f"By {open_map.label}"))
@@ -575,11 +578,10 @@ def _show_clusters(view: MapView) -> None:
     if not any(open_map.clusters.n for open_map in view.maps):
         st.caption("These texts form no clusters: no group of points is dense enough.")
         return
-    is_said = plots.CLUSTERS in view.colours  # above the maps
-    with hide_on_stage("clusters") if is_said else slide("clusters"):
-        if not is_said:
-            themes = dict.fromkeys(map(describe_themes, view.maps))
-            show_headline("\n\n".join(themes), key="clusters")
+    with hide_on_stage("clusters"):
+        if plots.CLUSTERS not in view.colours:  # else they are above the maps
+            themes = headlines.join_methods(map(describe_themes, view.maps))
+            show_headline(themes, key="clusters")
         st.caption(
             "Dense groups of points on the map, with the words that distinguish their texts. "
             "Select a row to select its texts."
@@ -652,27 +654,46 @@ def _show_disagreement(view: MapView) -> None:
     shared = share_neighbours(view)
     if shared is None:
         return
-    methods = name_methods(view.maps)
+    labels = shorten_labels(view.maps)
     if is_same:
-        methods = [plain(open_map.title) for open_map in view.maps]
+        labels = tuple(open_map.title for open_map in view.maps)
     order, origin = np.argsort(shared.shares, kind="stable"), describe_origin(view.corpus)
     if view.within is not None:
         order, origin = order[view.within[shared.rows[order]]], " that the filter shows"
     if not len(order):
         return
     share, texts = float(shared.shares[order].mean()), many(len(order), "text") + origin
-    sentence = headlines.describe_disagreement(methods, share, shared.k, texts)
+    sentence = headlines.describe_disagreement(list(map(plain, labels)), share, shared.k, texts)
+    order = order[:LISTED]
+    rows, near = shared.rows[order], [near.indices[order, : shared.k] for near in shared.near]
+    table = {
+        "shared": [percent(share) for share in shared.shares[order]],
+        "text": [shorten(text, LONGEST_TEXT) for text in view.corpus.texts_at(rows)],
+    }
+    for label, near_rows, other_rows in zip(labels, near, near[::-1], strict=True):
+        table[f"near by {label} only"] = _list_unshared(view.corpus, near_rows, other_rows)
+    terms = f"Only: the nearest text that is not among the {shared.k} of the other."
     with slide("different", sentence):
-        _show_table(
-            view.corpus,
-            shared.rows[order],
-            f"corpus-different-{first.kept.id}-{second.kept.id}",
-            "different",
-            {"shared": 100 * shared.shares[order]},
-            {"shared": st.column_config.NumberColumn(format="%.0f%%", width=95)},
-        )
+        show_first_rows(f"{view.terms} {terms}", table, "different")
+        with hide_on_stage("different-rows"):
+            show_choosable_table(
+                table,
+                f"corpus-different-{first.kept.id}-{second.kept.id}",
+                lambda place: choose_row(int(rows[place]), show=False),
+                dict.fromkeys(table, st.column_config.TextColumn(width=NARROW_WIDTH))
+                | {"shared": st.column_config.TextColumn(width=85)},
+                name="different",
+            )
     if view.row_to_read is not None:
         _show_text(view)
+
+
+def _list_unshared(corpus: OpenCorpus, near: np.ndarray, other_near: np.ndarray) -> list[str]:
+    """Of each text, the first of its [text, k] neighbours that are none of the other ones."""
+    is_shared = (near[:, :, None] == other_near[:, None]).any(axis=2)
+    rows = near[np.arange(len(near)), is_shared.argmin(axis=1)]
+    texts = zip(corpus.texts_at(rows), is_shared.all(axis=1), strict=True)
+    return ["" if all_shared else shorten(text, LONGEST_TEXT) for text, all_shared in texts]
 
 
 def _show_table(
@@ -688,7 +709,7 @@ def _show_table(
     """A table of texts with their labels; a click on a row chooses its text."""
     listed = rows[:LISTED]
     table: dict[str, Any] = {name: values[:LISTED] for name, values in (first or {}).items()}
-    width = NARROW_TEXT if is_narrow else 240
+    width = NARROW_TEXT if is_narrow else LONGEST_TEXT
     table["text"] = [shorten(text, width) for text in corpus.texts_at(listed)]
     for name in corpus.label_names[: 1 if is_narrow else LISTED_LABELS]:
         table[name if name not in table else f"{name} (label)"] = corpus.labels_at(name, listed)
