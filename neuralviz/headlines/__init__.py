@@ -22,8 +22,8 @@ MOST_NAMED = 5  # methods; further ones are only counted
 UNSURE = "no interval tells whether the difference is significant"
 NO_INTERVAL = "no interval tells how sure that is"
 COSINE_IN_SHORT = (
-    "**Cosine similarity** tells how similar two texts are by their embeddings, from −1 (opposite) "
-    "to 1 (the same direction)."
+    "**Cosine similarity** tells how similar two texts are by their **embeddings**, the numbers "
+    "that stand for them, from −1 (opposite) to 1 (the same direction)."
 )
 INTERVAL_IN_SHORT = (
     "The **95% interval** is the likely range of the true value; a difference is **significant** "

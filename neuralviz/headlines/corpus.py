@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from neuralviz.headlines import (
+    COSINE_IN_SHORT,
     INTERVAL_IN_SHORT,
     SIGNIFICANT,
     Measured,
@@ -23,6 +24,12 @@ from neuralviz.words import joined, many, number, percent
 ALIKE = 0.5  # share of the neighbours in common, beyond chance, from which two methods agree
 REAL = 0.5  # share of the nearest texts that a label needs for a sentence to be near it
 NAMED = 4  # clusters in a sentence
+_TERMS = {  # by a word of a headline
+    "95% interval": INTERVAL_IN_SHORT,
+    "cosine": COSINE_IN_SHORT,
+    "standard deviation": "A **standard deviation** is how far values usually are from average.",
+    "rank correlation": "**Rank correlation** is 1 where neighbours rank alike, 0 by chance.",
+}
 STRICT = 0.01  # of one of clusters with a word: people search often
 
 
@@ -77,11 +84,11 @@ def describe_disagreement(methods: Sequence[str], share: float, k: int, texts: s
 def explain_maps(terms: str, projections: Sequence[str], headline: str) -> str:
     """What is drawn on maps, and the ``terms`` of the headline, in a few words each."""
     verb = "places" if len(projections) == 1 else "place"
-    return (
+    points = (
         f"Each point is a text; {joined(projections)} {verb} similar texts close together, and "
-        f"words name dense groups, called clusters. {terms} "
-        f"{INTERVAL_IN_SHORT * ('95% interval' in headline)}"
     )
+    points += "words name dense groups, called clusters."
+    return " ".join([points, terms, *(line for word, line in _TERMS.items() if word in headline)])
 
 
 def describe_unmade(corpus: str, n_texts: int, methods: str) -> str:
@@ -197,7 +204,7 @@ def describe_landing(
     if near:
         return f"“{sentence}”: {'; '.join(near)}."
     texts = [f"“{text}” by **{method}**" for text, method in zip(nearest, methods, strict=True)]
-    if len(set(nearest)) == 1:
+    if len(nearest) > 1 and len(set(nearest)) == 1:
         texts = [f"“{nearest[0]}”"]
     stop = "" if texts and texts[-1].endswith((".”", "!”", "?”")) else "."
     return f"The text nearest to “{sentence}” is {joined(texts)}{stop}" if texts else ""
@@ -255,6 +262,6 @@ def describe_held_group(
         shared = f"share “{phrase}”"
     return (
         f"By **{methods[0]}**, **{many(n_texts, kind + 'text')}** are closer than by "
-        f"**{methods[1]}** (mean cosine {highest} standard deviations above average, against "
-        f"{lowest}): they {shared}."
+        f"**{methods[1]}** (their cosine similarity is {highest} standard deviations above "
+        f"average, against {lowest}): they {shared}."
     )

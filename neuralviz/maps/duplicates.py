@@ -259,8 +259,7 @@ def suggest_threshold(
     _, places = np.unique(np.stack([first, second], axis=1), return_index=True)
     lowest = _raise_to_outlier(max(cosines[ranks[best]], LOWEST), cosines[places // 2])
     n_above = int((cosines >= lowest - ROUNDING).sum())
-    ends = [1.0, *cosines.tolist(), -1.0][n_above : n_above + 2]
-    return _round_between(ends[1], ends[0]) if n_above else None
+    return float(np.floor(1000 * (cosines[n_above - 1] + ROUNDING)) / 1000) if n_above else None
 
 
 def _raise_to_outlier(threshold: float, nearest: np.ndarray) -> float:
@@ -293,12 +292,6 @@ def share_wording(text: str, other_text: str) -> float:
 def _count_sequences(text: str) -> Counter[str]:
     padded = f" {' '.join(text.lower().split())} "
     return Counter(padded[i : i + 3] for i in range(max(len(padded) - 2, 1)))
-
-
-def _round_between(low: float, high: float) -> float:
-    """A number of two decimals above ``low`` and not above ``high``; else ``high`` cut to three."""
-    rounded, cut = (np.floor(high * n + ROUNDING) / n for n in (100, 1000))
-    return float(rounded if rounded > low else cut)
 
 
 # --- groups --------------------------------------------------------------------------------------

@@ -130,8 +130,8 @@ def _band(curves: np.ndarray) -> list[Trace]:
     low, median, high = table.quantile([0, 0.5, 1]).to_numpy()
     filled: Trace = {"fill": "tonexty", "fillcolor": "rgba(138, 144, 150, 0.18)"}
     return [
-        _curve(high, "highest", BEFORE, width=1, showlegend=False),
-        _curve(low, "lowest to highest", BEFORE, width=1, **filled),
+        _curve(high, "highest", BEFORE, width=2, showlegend=False),
+        _curve(low, "lowest to highest", BEFORE, width=2, **filled),
         _curve(median, f"median of {len(curves):,} texts", BEFORE, width=3),
     ]
 

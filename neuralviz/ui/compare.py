@@ -306,7 +306,8 @@ def _show_comparison(panel: Panel, live: bool) -> None:
         with show_only_on_stage("methods"):
             if len(panel.comparison) < 4:  # rows of figures need the room
                 _explain_methods(panel.run.task.specs)
-            st.markdown(COSINE_IN_SHORT + f" {INTERVAL_IN_SHORT}" * ("interval" in headline))
+            nearest = f" The nearest text has the highest. {INTERVAL_IN_SHORT}"
+            st.markdown(COSINE_IN_SHORT + nearest * ("nearest" in headline))
             if not usable_labels(labels):
                 show_beginnings(
                     panel.texts,
@@ -571,14 +572,17 @@ def _show_words(
 ) -> None:
     method = panel.by_place[place].method
     by_text = zip((f"text {text + 1}" for text in pair), words or (), strict=False)
-    show_headline(plain(describe_shares(dict(by_text))), key=f"compare-words-{place}")
+    sentence = describe_shares(dict(by_text))
+    if words == ():
+        sentence = (
+            f"The word shares of {name_texts(pair)} are not available: the texts are long, or "
+            "their words' parts of the change nearly cancel."
+        )
+    show_headline(plain(sentence), key=f"compare-words-{place}")
     with show_only_on_stage(f"pair-{place}"):
         st.markdown(EMBEDDING_IN_SHORT)
         show_beginnings(panel.texts, pair)
-    if words is None:
-        return
     if not words:
-        st.caption("Word shares are not available: a text is long, or its words nearly cancel.")
         return
     columns = wide_columns(2, f"compare-words-{place}")
     sides = zip(columns, pair, words, ("first", "second"), strict=True)

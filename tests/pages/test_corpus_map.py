@@ -220,6 +220,7 @@ def test_words_select_and_colours_change(example: Corpus):
     assert f"{n} texts containing “telescope”." in read_page(page)
     assert f"**{n}** of 480 texts contain “telescope”" in read_page(page)
     assert page.segmented_control(key="corpus-list").value == "Selection"
+    assert "Pale points are all other texts." in read_page(page)
     search(page, "")
     said = {}
     for option in list(page.selectbox(key="colour-a").options):
@@ -237,7 +238,9 @@ def test_words_select_and_colours_change(example: Corpus):
     search(page, "telescope")
     search(page, "")
     assert "corpus-selected" not in page.session_state
+    search(page, "telescope")
     page.segmented_control(key="corpus-how").set_value("By meaning").run()
+    assert "corpus-selected" not in page.session_state
     for query in ("telescope", ""):  # as the words that were selected and are no more
         search(page, query)
 
@@ -438,6 +441,7 @@ def test_duplicates_and_a_group_of_one_method_are_linked_judged_and_brought_back
     assert link.label.endswith("kind.npy, **3 of 60 texts** have a near-duplicate")
     link.click().run()
     assert "By file: kind.npy, 3 of 60 texts" in read_page(page).replace("*", "")
+    assert "**Cosine similarity** tells how similar two texts are" in read_page(page)
     pairs, groups, group = (table.value for table in page.dataframe)
     assert pairs["reaches it"].tolist()[:3] == ["yes", "yes", "no"]
     assert pairs["difference"][0] in ("– → too", "– → as well", "too → as well")

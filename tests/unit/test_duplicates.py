@@ -254,7 +254,7 @@ def test_a_corpus_is_kept_without_its_duplicates(store: CorpusStore, imported):
     assert table.column_names == ["id", "text", "kept_id", "kept_id (2)", "cosine"]
     assert table["id"].to_pylist() == ["1", "2", "3", "5"]
     assert table["kept_id (2)"].to_pylist() == ["4", "6", "4", "4"]
-    chosen = group_duplicates(store, corpus, embedder, pairs, chosen=(4,))
+    chosen = group_duplicates(store, corpus, embedder, pairs, 0.99, chosen=(4,))
     assert chosen.groups[0].tolist() == [4, 0, 2, 3]
     copies = group_duplicates(store, corpus, embedder, pairs, 1.0)
     assert [rows.tolist() for rows in copies.groups] == [[0, 2]]

@@ -322,8 +322,8 @@ def _show_groups(
         plain(label), threshold, n_similar, sizes, pairs.n_texts, rule
     )
     with slide("duplicates", sentence):
-        methods = [part.method for part in EmbedderSpec.from_json(embedder.spec).singles]
-        terms = f"{explain_methods(methods)} {COSINE_IN_SHORT}"
+        parts = EmbedderSpec.from_json(embedder.spec).singles
+        terms = f"{explain_methods(part.method for part in parts)} {COSINE_IN_SHORT}"
         with hide_on_stage("pairs"):
             st.markdown("**Pairs at the threshold**")
             _list_pairs(corpus, pairs, threshold)
