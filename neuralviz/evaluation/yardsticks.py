@@ -132,12 +132,12 @@ def worst_cases(data: DataSet, measured: Measured) -> dict[str, pd.DataFrame]:
             "cosine similarity": measured.products[rows],
         }
     if worst := measured.worst_triplets:
-        cases["Worst broken triplets, one per anchor"] = {
-            "anchor": texts(worst.anchor),
-            "positive": texts(worst.positive),
-            "cosine (positive)": worst.alike,
-            "negative": texts(worst.negative),
-            "cosine (negative)": worst.unlike,
+        cases["Texts nearer to another group than to their own"] = {
+            "text": texts(worst.anchor),
+            "text of its group": texts(worst.positive),
+            "cosine": worst.alike,
+            "text of another group": texts(worst.negative),
+            "other cosine": worst.unlike,
         }
     missed = measured.outvoted
     cases["Texts with the fewest votes for their own label"] = {

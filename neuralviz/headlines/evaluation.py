@@ -56,7 +56,8 @@ _BROKEN = {
 FAR = 0.25  # of all ranks: a pair that is no further from its own is not far off
 _YARDSTICKS = {
     "correlations": "A correlation of 1 is people's order of the pairs, 0 is chance.",
-    "triplets": "A triplet is a text, one of its group, and one of another group.",
+    "pairs": "A **comparison** is of a similar and a dissimilar pair.",
+    "triplets": "A **triplet** is a text, one of its group, and one of another group.",
 }
 _FIGURES_NOUN = 16  # characters of one that stands in a figure
 _LONGEST_NOUN = 30  # characters of a column's name that stands in a sentence
@@ -292,6 +293,15 @@ def explain_terms(
         terms.append(f"**Majority baseline**: always guessing the most frequent {noun}.")
     terms += [_YARDSTICKS.get(yardstick.measure, ""), INTERVAL_IN_SHORT]
     return " ".join(filter(None, terms))
+
+
+def explain_shared_errors(results: Results, data: int) -> str:
+    """What the first figure of shared errors shows; markdown."""
+    measure = next(iter(results.compared[data].overlaps))
+    return (
+        f"{_YARDSTICKS[measure]} It is wrong if {_BROKEN[measure][0].removesuffix(' in')}. Shares "
+        "are of the errors of the method with fewer."
+    )
 
 
 def explain_rows(rows: Sequence[Row], name: Name) -> str:

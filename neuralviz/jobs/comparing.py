@@ -6,7 +6,11 @@ import json
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+<<<<<<< HEAD
 from typing import TYPE_CHECKING
+=======
+from typing import TYPE_CHECKING, Any, cast
+>>>>>>> main
 
 import numpy as np
 
@@ -80,11 +84,10 @@ class MethodEmbeddings:
 
     def having(self, steps: Sequence[Step]) -> MethodEmbeddings:
         vectors = None if self.vectors is None else self.vectors.copy()
-        loss_rose, unread, error = self.loss_rose.copy(), self.unread, self.error
-        hardly_read = self.hardly_read
+        loss_rose, messages = self.loss_rose.copy(), dict[str, Any]()
         for step in steps:
-            unread, error = step.unread or unread, step.error or error
-            hardly_read = step.hardly_read or hardly_read
+            named = {name: getattr(step, name) for name in ("unread", "hardly_read", "error")}
+            messages |= {name: content for name, content in named.items() if content}
             if step.rows is None or step.vectors is None:
                 continue
             if vectors is None:
@@ -92,14 +95,7 @@ class MethodEmbeddings:
                 vectors = np.full(shape, np.nan, dtype=np.float32)
             vectors[step.rows] = step.vectors
             loss_rose[step.rows] = step.loss_rose
-        return replace(
-            self,
-            vectors=vectors,
-            loss_rose=loss_rose,
-            unread=unread,
-            hardly_read=hardly_read,
-            error=error,
-        )
+        return replace(self, vectors=vectors, loss_rose=loss_rose, **messages)
 
 
 Comparison = tuple[MethodEmbeddings, ...]  # a result per method, in their order

@@ -74,7 +74,7 @@ def training_loss_figure(lessons: Sequence[Lesson]) -> go.Figure:
     for lesson in lessons:
         kind = lesson.settings.pairs
         steps, colour = np.arange(1, lesson.step + 1), PAIR_COLOURS[kind]
-        hover, look = f"{kind}<br>step %{{x}}: loss %{{y:.3f}}", {"opacity": 0.35}
+        hover, look = f"{kind}<br>step %{{x}}: loss %{{y:.3f}}", {"opacity": 0.7}
         prefix = f"{kind}, " if len(lessons) > 1 else ""
         traces += [
             dots(steps, lesson.loss, colour, hover, size=5, marker=look, name=f"{prefix}batch"),

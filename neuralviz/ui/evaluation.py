@@ -760,7 +760,7 @@ class _Shown:
         sentences = self._describe_worst()
         label, measured = self.pick_method("evaluation-worst-of", sentences, "Errors of")
         write_headline(sentences[label])
-        self.explain(label, COSINE_IN_SHORT * isinstance(self.results.data[0], ScoredData))
+        self.explain(label, COSINE_IN_SHORT * (not isinstance(self.results.data[0], LabelledData)))
         kinds = list(worst_cases(self.results.data[0], measured).items())
         for place, (title, cases) in enumerate(kinds):
             place_on_page = hide_on_stage(f"evaluation-other-{place}") if place else nullcontext()
@@ -848,7 +848,7 @@ class _Shown:
     def _draw_shared_errors(self, write_headline: Write) -> None:
         results, compared = self.results, self.results.compared[0]
         write_headline(headlines.describe_shared_errors(results, 0, name=_name_method))
-        self.explain()
+        self.explain(term=headlines.explain_shared_errors(results, 0))
         labels = [results.rows[row].label for row in compared.rows]
         for place, (name, figure) in enumerate(plots.common_figures(results, 0)):
             frame = pd.DataFrame(compared.overlaps[name].share, columns=labels)

@@ -48,7 +48,7 @@ from neuralviz.models.language_model import Layer, head_layers, last_block_layer
 from neuralviz.models.shared import ModelRef, find_held, shared_model
 from neuralviz.paths import app_folder, sample_data
 from neuralviz.plots import micro_tuning as plots
-from neuralviz.plots.compare import MAX_NAMES, Layout, similarity_heatmap, text_names
+from neuralviz.plots.compare import Layout, similarity_heatmap, text_names
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.ui import compare
@@ -706,10 +706,8 @@ def _show_products(record: RunRecord, key: str, text: int) -> None:
     with slide(f"{key}-similar", plain(headlines.describe_similar(products, shown_texts))):
         with show_only_on_stage(f"cosine-{key}"):
             st.markdown(f"{COSINE_IN_SHORT} {headlines.EMBEDDING_IN_SHORT}")
-            if len(shown_texts) > MAX_NAMES:  # of which the figure has only numbers
-                compare.show_beginnings(
-                    record.texts, [shown_texts[i] for i in most_similar(products) or ()]
-                )
+            named = [shown_texts[place] for place in most_similar(products) or ()]
+            compare.show_beginnings(record.texts, named)
         show_figure(
             similarity_heatmap(products, layout),
             "products of neural embeddings",
@@ -841,7 +839,8 @@ def try_deltas(record: RunRecord, model: ModelRef, key: str, text: int) -> None:
             pressed = st.button("Predict", icon=":material/psychology:", key=f"{key}-predict")
         with show_only_on_stage(f"sentence-{key}"):
             _explain_tuning(record, text)
-            st.text(sentence)
+            is_part = is_first and len(first) + headlines.LONGEST_WORD < len(record.texts[text])
+            st.text(f"… {sentence} …" if is_part else sentence)
         answer = st.container()
         scaled = _ask_scales(record, text)
         deltas = tuple(record.text_delta(source) for _, source in scaled)

@@ -170,6 +170,7 @@ def evaluations() -> Iterator[tuple[str, str]]:
     ):
         compared = found.having(Compared(0, rows, {"triplets": Overlap(shared, 528)}))
         yield f"shared errors of {title}", evaluation.describe_shared_errors(compared, 0, named)
+    yield "what shared errors show", evaluation.explain_shared_errors(compared, 0)
     confused = {
         "confused labels": [[60, 40, 0], [10, 90, 0], [1, 0, 30]],
         "evenly confused labels": [[8, 1, 1], [1, 8, 1], [1, 1, 8]],

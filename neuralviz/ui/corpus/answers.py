@@ -48,10 +48,9 @@ def _describe_colour(view: MapView, open_map: OpenMap, option: str) -> str:
     if kind == CLUSTERS or find_samples(view.methods) is None:
         return describe_themes(open_map)
     sentence = ""
-    is_label = kind in ("label", "agreement")
     if kind == "label" and _is_scale(view.corpus, name):
         sentence = _describe_numbers(view, open_map, option)
-    if is_label:
+    if kind == "label":
         sentence = sentence or _describe_label(view, name)
     elif kind != COMMON:
         sentence = _describe_numbers(view, open_map, option)

@@ -19,7 +19,7 @@ from neuralviz.headlines import corpus as headlines
 from neuralviz.maps.clusters import UNNAMED
 from neuralviz.maps.kept import LONGEST_NAME, corpus_table
 from neuralviz.maps.mapping import SampledNeighbours
-from neuralviz.maps.neighbours import K, Neighbours, common_neighbours, label_agreement, suggest_k
+from neuralviz.maps.neighbours import K, Neighbours, common_neighbours, suggest_k
 from neuralviz.maps.opened import OpenCorpus, OpenMap, Selection, Window
 from neuralviz.maps.projection import MOST_WHOLE
 from neuralviz.maps.shares import wilson_interval
@@ -77,10 +77,6 @@ def list_colours(maps: Sequence[OpenMap]) -> dict[str, str]:
     if corpus.is_large:
         return options
     k = min([K, *(open_map.neighbours.k for open_map in maps)])
-    options |= {
-        f"agreement:{name}": f"Share of {k} neighbours with the same {name}"
-        for name in corpus.label_names
-    }
     if any(open_map.spec.learns and np.isfinite(open_map.losses).any() for open_map in maps):
         options |= LOSSES
     if len(maps) > 1:
@@ -96,15 +92,9 @@ def find_colour(view: MapView, option: str, open_map: OpenMap) -> PointColour:
 
 
 def _make_colour(view: MapView, option: str, open_map: OpenMap) -> PointColour:
-    corpus = view.corpus
-    kind, _, name = option.partition(":")
-    if kind == "agreement":
-        labels = corpus.labels_at(name, np.arange(corpus.n_texts)).tolist()
-        shares = label_agreement(open_map.neighbours, labels, K)
-        return plots.colour_by_number(f"neighbours with the same {name}", shares)
-    if kind in LOSSES:
-        return plots.colour_by_number("loss, nats", open_map.losses[:, list(LOSSES).index(kind)])
-    if kind == COMMON and (shared := share_neighbours(view)) is not None:
+    if option in LOSSES:
+        return plots.colour_by_number("loss, nats", open_map.losses[:, list(LOSSES).index(option)])
+    if option == COMMON and (shared := share_neighbours(view)) is not None:
         return plots.colour_by_number("shared neighbours", shared.shares)
     return plots.colour_points(open_map, option)
 
