@@ -32,13 +32,14 @@ from neuralviz.headlines import (
 )
 from neuralviz.layers.settings import POOLING_NAMES
 from neuralviz.training.similarity.settings import RUNG_MEANS, RUNG_NAMES, Rung
-from neuralviz.words import choose_format, joined, many, number
+from neuralviz.words import joined, many, number, percent
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.best_layer import BestLayer, MeasuredPooling
     from neuralviz.evaluation.ladder_results import Ladder
     from neuralviz.layers.geometry import FollowedWord
     from neuralviz.layers.words import TokenWeights
+    from neuralviz.micro_tuning.lens import Lens
 
 NAMED = 3  # words of each kind
 LONGEST = 24  # characters of a word
@@ -82,19 +83,28 @@ def describe_best_layer(
     return compare_two(measured, winner, second, bounds, reason), best
 
 
-def describe_parts(
-    whole: MeasuredPooling, plain_mean: MeasuredPooling, coefficient: str, name: str
-) -> str:
-    """Whether SBERT-WK follows people's scores better than the mean of the last layer."""
-    sbert_wk, mean = (getattr(side.correlation, coefficient) for side in (whole, plain_mean))
-    bounds = interval_of_difference(whole, plain_mean, coefficient)
-    if not np.isfinite([sbert_wk, mean]).all() or bounds is None:
-        return ""
-    measured = Measured(
-        f"the {name} correlation with people's scores is", many(len(whole.scores), "pair")
-    )
-    entries = Entry("SBERT-WK", sbert_wk), Entry("the mean of the last layer", mean)
-    return compare_two(measured, *entries, bounds)
+EXPLAIN_LENS = (
+    "Each token (a word, or a piece of one) is hidden in turn, and the model guesses it. Its "
+    "guess is made from the last layer; here the same is done from **every layer**, to see where "
+    "it knows the word. Cells show the best guess, and in colour the probability of the right one."
+)
+
+
+def describe_lens(word: str, before: Lens, after: Lens | None, position: int) -> str:
+    """From which layer on the right word is the likeliest, before and after micro-tuning."""
+    first = int(before.first_on_top[position])
+    start = f"“{word}” is the best guess from layer {first} on"
+    if first < 0:
+        start = f"“{word}” is not the best guess of any layer up to the last"
+    if after is None:
+        return f"{start}."
+    moved, change = int(after.first_on_top[position]), "after training on the text, as well"
+    if moved != first:
+        change = f"after training on the text, from layer {moved} on"
+        if moved < 0:
+            change = "after training on the text, it is not"
+    shares = [percent(float(lens.probability[position, -1])) for lens in (before, after)]
+    return f"{start}; {change}. Its probability at the last layer: {shares[0]}, then {shares[1]}."
 
 
 EXPLAIN_TEXT = (
@@ -105,11 +115,6 @@ EXPLAIN_TEXT = (
 EXPLAIN_CORPUS = (
     "Each layer of the model turns a word's vector, a list of numbers. **Unevenness** is the "
     "variance of these turns: 0 if all layers turn the word equally far."
-)
-EXPLAIN_BLOCKS = (
-    "The model is a stack of blocks; each works on what the block before it made of the text. "
-    "**Micro-tuning** trains it on this text alone; an epoch is one pass. A bar shows how far a "
-    "block's weights move: on average (root mean square), or all together (norm)."
 )
 
 
@@ -164,24 +169,6 @@ def describe_corpus(words: Sequence[str], variance: np.ndarray, texts: str) -> s
         f"In {texts}, {jumping} change most unevenly from layer to layer ({values[0]}), {steady} "
         f"most evenly ({values[1]})."
     )
-
-
-def describe_blocks(changes: Mapping[int, float], epoch: int, text: str) -> str:
-    """Which blocks change most, by number; ``text`` is quoted already."""
-    values = list(changes.values())
-    if not np.isfinite(values).all():
-        return ""
-    entries, spec = (
-        [Entry(f"block {block}", changes[block]) for block in changes],
-        choose_format(values),
-    )
-    if len(entries) == 1:
-        clause = f"{entries[0].name} changed by {number(values[0], spec)}"
-    elif np.ptp(values) <= ABOUT_EQUAL * max(values):
-        clause = f"all blocks changed about equally ({write_range(values, spec)})"
-    else:
-        clause = most_and_least(entries, "blocks", "changed most ({})", spec=spec)
-    return f"After {many(epoch, 'epoch')} of micro-tuning on {text}, {clause}."
 
 
 def _quote(word: str) -> str:

@@ -6,11 +6,7 @@ import json
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-<<<<<<< HEAD
-from typing import TYPE_CHECKING
-=======
-from typing import TYPE_CHECKING, Any, cast
->>>>>>> main
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 

@@ -1,24 +1,25 @@
-"""Work by layer: on a text, the words of a corpus, or scored pairs."""
+"""Work by layer: on a text, or the words of a corpus."""
 
 from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from neuralviz.errors import ShouldStop, check_stop
 from neuralviz.jobs.task import LatestTask, Progress
 from neuralviz.models import tokenize
-from neuralviz.models.shared import ModelRef, shared_text_model
+from neuralviz.models.shared import ModelRef, shared_model, shared_text_model
 
 if TYPE_CHECKING:
-    from neuralviz.evaluation.layer_pairs import LayerPairs
     from neuralviz.layers.geometry import TokenStates
     from neuralviz.layers.settings import SbertWkSettings
     from neuralviz.layers.words import TokenWeights, WordVariances
-    from neuralviz.reading.pairs import ScoredPairs
+    from neuralviz.micro_tuning import TuningSettings
+    from neuralviz.micro_tuning.lens import Lens
 
+MOST_READ = 40  # tokens that are masked in turn
 TEXTS_HELD = 4  # cached with their token vectors
 
 
@@ -39,21 +40,43 @@ class FollowWords(LatestTask["WordVariances"]):
         return _count_progress(result.n_read, result.total, "texts") if result else Progress()
 
 
+@dataclass(frozen=True, eq=False)
+class ReadText:
+    """What the head predicts from every layer, before and after micro-tuning on the text."""
+
+    before: Lens
+    after: Lens | None = None  # None until it is there, or without layers to tune
+
+
 @dataclass(frozen=True)
-class MeasureLayers(LatestTask["LayerPairs"]):
-    """Measure how a model's layers, poolings and SBERT-WK's parts follow human scores."""
+class ReadLayers(LatestTask[ReadText]):
+    """Let a model's head read every layer of a text, then micro-tune on the text and again."""
+
+    lane = "short"
 
     model: ModelRef
-    pairs: ScoredPairs
+    text: str
+    settings: TuningSettings | None  # None leaves the model as it is
+    is_translated: bool  # whether each layer's vectors are first made like the last one's
 
-    def events(self, should_stop: ShouldStop) -> Generator[LayerPairs, None, None]:
-        from neuralviz.evaluation import layer_pairs
+    def events(self, should_stop: ShouldStop) -> Generator[ReadText, None, None]:
+        from neuralviz.micro_tuning.events import TextDelta
+        from neuralviz.micro_tuning.lens import read_layers, translate_bundled
+        from neuralviz.micro_tuning.loop import learn
 
-        model = shared_text_model(self.model.id)
-        yield from layer_pairs.measure_layers(model, self.pairs, should_stop=should_stop)
-
-    def progress(self, result: LayerPairs | None) -> Progress:
-        return _count_progress(len(result.pairs), result.total, "pairs") if result else Progress()
+        model = shared_model(self.model.id)
+        texts = tokenize(model, [self.text])
+        tokens = range(min(MOST_READ, len(texts[0])))
+        translate = translate_bundled() if self.is_translated else None
+        read = partial(
+            read_layers, model, texts[0], tokens, translate=translate, should_stop=should_stop
+        )
+        before = read()
+        yield ReadText(before)
+        if self.settings is not None:
+            deltas = learn(model, texts, self.settings, should_stop).deltas
+            values = tuple(delta[0] for delta in deltas)
+            yield ReadText(before, read(delta=TextDelta(model.id, self.settings.layers, values)))
 
 
 @dataclass(frozen=True, eq=False)

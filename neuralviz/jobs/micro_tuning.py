@@ -11,9 +11,8 @@ from dataclasses import asdict, dataclass, field
 from functools import cache, partial
 from typing import TYPE_CHECKING, TypeVar
 
-from neuralviz import micro_tuning
 from neuralviz.errors import SettingsError, ShouldStop, Stopped, check_stop
-from neuralviz.jobs.task import KeptTask, Lane, LatestTask, Progress, Task
+from neuralviz.jobs.task import KeptTask, Lane, LatestTask, Progress
 from neuralviz.lazy import Lazy
 from neuralviz.micro_tuning.blanks import split_at_blanks
 from neuralviz.micro_tuning.events import (
@@ -33,7 +32,6 @@ from neuralviz.words import many
 if TYPE_CHECKING:
     from neuralviz.micro_tuning import TuningSettings
     from neuralviz.micro_tuning.walkthrough import Walkthrough
-    from neuralviz.models.language_model import Layer
 
 MAX_SHARED = 2000  # characters of a run that takes turns; the steps of longer ones last
 MAX_AT_ONCE = 8  # steps of runs that take turns; each has its own activations
@@ -42,7 +40,11 @@ E = TypeVar("E")
 
 
 @dataclass(frozen=True)
-class _Tune(Task[WatchedEvent, RunRecord]):
+class TuneTexts(KeptTask[WatchedEvent, RunRecord]):
+    """Micro-tune on each text; runs on a few short ones take turns, step by step."""
+
+    format = RUN_FORMAT
+
     model: ModelRef
     texts: tuple[str, ...]
     settings: TuningSettings
@@ -61,13 +63,6 @@ class _Tune(Task[WatchedEvent, RunRecord]):
             doing = f"{len(result.reports):,} of {many(n, 'text')} finished, {doing.lower()}"
         return Progress(result.progress, 1.0, doing=doing)
 
-
-@dataclass(frozen=True)
-class TuneTexts(_Tune, KeptTask[WatchedEvent, RunRecord]):
-    """Micro-tune on each text; runs on a few short ones take turns, step by step."""
-
-    format = RUN_FORMAT
-
     @property
     def lane(self) -> Lane:  # type: ignore[override]
         is_small = len(self.texts) <= BATCH and sum(map(len, self.texts)) <= MAX_SHARED
@@ -81,20 +76,6 @@ class TuneTexts(_Tune, KeptTask[WatchedEvent, RunRecord]):
     def cache_key(self) -> str:
         versions = [self.format.version, REVISION]
         return json.dumps([versions, self.model.identity(), self.texts, asdict(self.settings)])
-
-
-@dataclass(frozen=True)
-class TuneBlocks(_Tune):
-    """Micro-tune parameters of all blocks on one text, to see which of them move."""
-
-    layers: tuple[Layer, ...]  # the tuned parameters
-
-    def events(self, should_stop: ShouldStop) -> Generator[WatchedEvent, None, None]:
-        model = shared_model(self.model.id)
-        for event in micro_tuning.micro_tune(
-            model, self.texts, self.settings, should_stop=should_stop
-        ):
-            yield WatchedEvent(0, event)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -12,7 +11,6 @@ from neuralviz.errors import SettingsError
 
 if TYPE_CHECKING:
     from neuralviz.models import TextModel
-    from neuralviz.models.language_model import Layer
 
 PoolingName = Literal["mean", "cls", "sep", "last"]
 POOLINGS: tuple[PoolingName, ...] = get_args(PoolingName)
@@ -101,37 +99,3 @@ def check_sbert_wk(
                 f"{value!r}."
             )
     return SbertWkSettings(int(layer_start), variant, int(window), float(omega))
-
-
-_KEY_BIAS = re.compile(r"(?:^|\.)(?:key|k_lin|k)\.bias$")
-_BERT_ORDER = (
-    "attention.self.query.bias",
-    "attention.self.key.bias",
-    "attention.self.value.bias",
-    "attention.output.dense.bias",
-    "attention.output.LayerNorm.weight",
-    "attention.output.LayerNorm.bias",
-    "intermediate.dense.bias",
-    "output.dense.bias",
-    "output.LayerNorm.weight",
-    "output.LayerNorm.bias",
-)
-_FILLERS = {"self", "dense", "lin", "proj"}
-
-
-def kinds_of_blocks(layers: Iterable[Layer]) -> tuple[str, ...]:
-    """Kinds of 1-D block parameters, in the order of the block."""
-    kinds = dict.fromkeys(layer.kind for layer in layers if layer.block is not None)
-    place = {kind: i for i, kind in enumerate(_BERT_ORDER)}
-    return tuple(sorted(kinds, key=lambda kind: place.get(kind, len(place))))
-
-
-def is_noise(kind: str) -> bool:
-    """Whether a kind is the attention's key bias, which softmax cancels: its delta is noise."""
-    return bool(_KEY_BIAS.search(kind))
-
-
-def kind_in_words(kind: str) -> str:
-    parts = [part for part in kind.split(".") if part not in _FILLERS and not part.isdigit()]
-    words = ["norm" if re.fullmatch(r"layer_?norm", p, re.IGNORECASE) else p for p in parts]
-    return " ".join(words).replace("_", " ")

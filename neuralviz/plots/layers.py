@@ -8,43 +8,45 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from plotly.subplots import make_subplots
 
-from neuralviz.layers.settings import POOLING_NAMES, VARIANT_NAMES, Variant, kind_in_words
+from neuralviz.layers.settings import POOLING_NAMES
 from neuralviz.plots.theme import (
+    AFTER,
     BARE,
+    BEFORE,
     BLUE,
     CIVIDIS,
     DISSIMILAR,
     FEW_COLUMNS,
     GREEN,
     LAYER_COLOURS,
-    NAMES_OF_BARS,
     NOT_MEASURED,
     TOP_DOWN,
+    VERMILLION,
     Trace,
     bar_title,
-    bars,
     cell_labels,
     cell_values,
     cells,
     dots,
     draw,
     escape,
-    label_bars,
     line,
     name_axis,
     number_axis,
     shorten,
     symmetric_range,
 )
-from neuralviz.words import choose_format, many, number
+from neuralviz.words import many, number, percent
 
 if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
 
     from neuralviz.layers.geometry import FollowedWord
+    from neuralviz.micro_tuning.lens import Lens
 
 MAX_TOKENS = 60
+MOST_GUESSES = 16  # tokens side by side with room for guesses in their cells
 MAX_WORDS = 80  # lines
 TOKEN_HEIGHT = 26  # px
 _WORD_HEIGHT = 24  # px
@@ -171,39 +173,63 @@ def weights_figure(
     )
 
 
-# --- changed blocks ----------------------------------------------------------------------------
+# --- what the head predicts from every layer ---------------------------------------------------
 
 
-def blocks_figure(changes: Mapping[int, float], measure: str, moment: str) -> go.Figure:
-    """How much each block changed, by its number."""
-    spec = choose_format(list(changes.values()))
-    labels = {"text": [number(value, spec) for value in changes.values()]}
-    return draw(
-        [bars(list(changes), list(changes.values()), BLUE, "block %{x}: %{y:.4~g}", **labels)],
-        f"Change of each block, {moment}",
-        number_axis("block", changes, **BARE),
-        {"title": measure, "nticks": 5},
-        showlegend=False,
+def lens_figure(lens: Lens, title: str, chosen: int | None = None) -> go.Figure:
+    """The probability of each masked token at every layer, with the best guess in the cell.
+
+    ``chosen`` is a position, which gets a frame.
+    """
+    tokens = [lens.text.tokens[token] for token in lens.tokens]
+    guesses = np.array([[row[0] for row in layers] for layers in lens.words], dtype=object).T
+    listed = np.array(
+        [
+            [_list_guesses(words, shares) for words, shares in zip(*row, strict=True)]
+            for row in zip(lens.words, lens.shares, strict=True)
+        ],
+        dtype=object,
+    ).T
+    matrix = cells(
+        lens.probability.T,
+        np.arange(len(tokens)),
+        np.arange(lens.probability.shape[1]),
+        "layer %{y}: the right token has %{z:.1%}<br>%{customdata}",
+        (0, 1),
+        customdata=listed,
+        colorbar={"title": {"text": "probability", "side": "right"}, "tickformat": ".0%"},
     )
+    if len(tokens) <= MOST_GUESSES:
+        written = [[escape(shorten(guess, 11)) for guess in row] for row in guesses]
+        matrix |= {"text": written, "texttemplate": "%{text}", "textfont": {"size": 13}}
+    names = name_axis(tokens, 12, autotickangles=[0, -45, -90], ticks="", **BARE)
+    y = {"title": "layer", "dtick": 1, **BARE}
+    figure = draw([matrix | CIVIDIS], title, names, y)
+    if chosen is not None:
+        figure.add_vrect(chosen - 0.5, chosen + 0.5, line={"color": VERMILLION, "width": 3})
+    return figure
 
 
-def marks_figure(norms: pd.DataFrame, *, measure: str, moment: str) -> go.Figure:
-    """Delta norms by kind of layer and block; NaN where a block has no such layer."""
-    finite = norms.to_numpy()[np.isfinite(norms)]
-    high = float(finite.max(initial=0.0)) or 1.0
-    low = min(float(finite.min(initial=high)), 0.9 * high)  # makes equal changes look equal
-    blocks, rows = list(map(int, norms.columns)), np.arange(len(norms))
-    names = [[escape(kind)] * len(blocks) for kind in norms.index]
-    spec = choose_format(finite.tolist())
-    labels = cell_values(norms.to_numpy(), lambda value: number(value, spec))
-    look = {**CIVIDIS, **labels, "customdata": names}
-    hover = "block %{x}<br>%{customdata}<br>%{z:.4~g}"
-    return draw(
-        [cells(norms.to_numpy(), blocks, rows, hover, (low, high), **look)],
-        f"{measure}, {moment}",
-        number_axis("block", blocks, **BARE),
-        name_axis(list(map(kind_in_words, norms.index)), 28, **TOP_DOWN, **BARE),
-    )
+def _list_guesses(words: Sequence[str], shares: np.ndarray) -> str:
+    pairs = zip(words, shares, strict=True)
+    return "<br>".join(f"“{escape(word)}” {percent(float(share))}" for word, share in pairs)
+
+
+def leads_figure(sides: Mapping[str, np.ndarray], title: str) -> go.Figure:
+    """A token's [layer] probability at every layer, by ``before`` and ``after``."""
+    colours = {"before": BEFORE, "after": AFTER}
+    traces = [
+        line(
+            np.arange(len(values)),
+            values,
+            colours[moment],
+            f"layer %{{x}}, {moment}: %{{y:.1%}}",
+            name=f"{moment} training",
+        )
+        for moment, values in sides.items()
+    ]
+    y = {"title": "probability", "tickformat": ".0%", "rangemode": "tozero"}
+    return draw(traces, title, {"title": "layer", "dtick": 1}, y)
 
 
 # --- words of a corpus -------------------------------------------------------------------------
@@ -278,41 +304,6 @@ def _styled_line(
     dash, symbol = look
     trace = line(list(x), values, colour, hover, dash=dash, name=name)
     return trace | {"marker": {"size": 9, "symbol": symbol}}
-
-
-def ablation_figure(values: Mapping[str, float], coefficient: str) -> go.Figure:
-    """Correlation of each part of SBERT-WK, NaN for none, the plain mean first."""
-    numbers = np.array(list(values.values()))
-    parts = label_bars(
-        numbers,
-        [name.replace(", ", ",<br>") for name in values],
-        [BLUE, *[GREEN] * (len(values) - 1)][: len(values)],
-        "%{y}: %{x:.3f}",
-        ["undefined" if np.isnan(value) else number(value, ".3f") for value in numbers],
-    )
-    x = {"title": coefficient, "zeroline": True, "nticks": 6}
-    return draw([parts], "Contribution of each part", x, NAMES_OF_BARS, bargap=0.3)
-
-
-def sweep_figure(
-    settings: Sequence[int],
-    correlations: Mapping[Variant, Sequence[float]],
-    *,
-    plain: float,
-    axis: str,
-    coefficient: str,
-) -> go.Figure:
-    """Correlation over a setting by variant; ``plain`` is the last layer's mean."""
-    hover = f"{axis} %{{x}}: %{{y:.3f}}"
-    traces = []
-    for variant, values in correlations.items():
-        name = f"SBERT-WK, {VARIANT_NAMES[variant].lower()}"
-        traces.append(_styled_line(settings, values, GREEN, hover, name, _VARIANT_LOOKS[variant]))
-    ends, name = [settings[0], settings[-1]], "mean of the last layer"
-    look: Trace = {"width": 2, "dash": "dash", "size": 0}
-    traces.append(line(ends, [plain, plain], BLUE, f"{name}: %{{y:.3f}}", name=name, **look))
-    x, y = _whole_numbers(axis, *ends), {"title": coefficient}
-    return draw(traces, f"SBERT-WK by {axis}", x, y)
 
 
 def scatter_figure(

@@ -5,20 +5,19 @@ from __future__ import annotations
 import html
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from neuralviz.errors import NeuralvizError, SettingsError, TextError
-from neuralviz.evaluation.best_layer import BEST_OF_ALL, MeasuredPooling
+from neuralviz.errors import SettingsError
+from neuralviz.evaluation.best_layer import MeasuredPooling
 from neuralviz.headlines import layers as headlines
-from neuralviz.headlines.micro_tuning import describe_settings, describe_warnings, warn_of_unread
+from neuralviz.headlines.micro_tuning import warn_of_unread
 from neuralviz.jobs import Run
-from neuralviz.jobs.layers import FollowedText, FollowText, FollowWords, MeasureLayers
-from neuralviz.jobs.micro_tuning import TuneBlocks
+from neuralviz.jobs.layers import FollowedText, FollowText, FollowWords, ReadLayers, ReadText
 from neuralviz.layers.geometry import (
     TokenStates,
     cosine_maps,
@@ -28,25 +27,20 @@ from neuralviz.layers.geometry import (
     word_importance,
 )
 from neuralviz.layers.settings import (
-    PARTS,
-    POOLING_NAMES,
     VARIANT_NAMES,
     VARIANTS,
     WIDEST_WINDOW,
     SbertWkSettings,
     check_sbert_wk,
-    is_noise,
-    kind_in_words,
-    kinds_of_blocks,
 )
-from neuralviz.micro_tuning.events import RunRecord
-from neuralviz.models import TextModel
+from neuralviz.micro_tuning.settings import TuningSettings
+from neuralviz.models import BUNDLED, TextModel
 from neuralviz.models.language_model import Layer
 from neuralviz.models.shared import ModelRef, shared_text_model
 from neuralviz.paths import sample_data
 from neuralviz.plots import layers as plots
 from neuralviz.plots.report import About
-from neuralviz.plots.theme import GREEN, shorten
+from neuralviz.plots.theme import GREEN, escape, shorten
 from neuralviz.reading.pairs import read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
@@ -61,10 +55,9 @@ from neuralviz.ui.choices import (
 )
 from neuralviz.ui.downloads import table_files
 from neuralviz.ui.figures import (
+    Handlers,
     allow_swiping,
     list_cells,
-    list_worst,
-    quote,
     show_figure,
     show_html,
     show_table,
@@ -74,11 +67,9 @@ from neuralviz.ui.inputs import (
     VIEW,
     ask_text_fields,
     ask_texts,
-    choose_pairs,
     put_texts_in_address,
-    put_upload_in_address,
 )
-from neuralviz.ui.micro_tuning import ask_epochs_and_rate, check_choices, find_layers
+from neuralviz.ui.micro_tuning import find_layers, list_presets
 from neuralviz.ui.page import (
     USER_SOURCES,
     dim_old_results,
@@ -91,11 +82,11 @@ from neuralviz.ui.page import (
     wide_columns,
 )
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
-from neuralviz.words import many, name_texts, number
+from neuralviz.words import many, name_texts
 
 if TYPE_CHECKING:
-    from neuralviz.evaluation.layer_pairs import LayerPairs
     from neuralviz.layers.words import TokenWeights, WordVariances
+    from neuralviz.micro_tuning.lens import Lens
 
 Draw = Callable[..., object]
 
@@ -511,48 +502,11 @@ def _show_extremes(
             show_table(words, f"{CORPUS_KEY}-words", column_config={"variance": variance})
 
 
-# --- scored pairs: layers, poolings and the parts of SBERT-WK -------------------------------------
+# --- layers against human scores, as other pages draw them ----------------------------------------
 
 
-PAIRS_KEY = "layers-pairs"
-PAIRS_RUNS = SessionRuns(PAIRS_KEY)
-MAX_PAIRS = 1000
-MOST_DISAGREEING = 20
 COEFFICIENTS = {"Spearman": "spearman", "Pearson": "pearson", "Kendall tau-b": "kendall_b"}
 _NUMBERS = {**COEFFICIENTS, "Kendall tau-c": "kendall_c", "pairs": "n"}  # columns of tables
-
-
-def _show_pairs() -> None:
-    inputs, output = wide_columns([2, 3], PAIRS_KEY)
-    with inputs:
-        model_id = choose_text_model()
-        pairs = choose_pairs(PAIRS_KEY, MAX_PAIRS)
-        coefficient = choose_one(
-            st.segmented_control,
-            "Correlation",
-            list(COEFFICIENTS),
-            key="layers-coefficient",
-            persist_state="session",
-            help=(
-                "Spearman and Kendall compare only the order of the pairs. Pearson "
-                "measures a linear relation."
-            ),
-        )
-    if pairs is None or not may_load(model_id):
-        return
-    put_upload_in_address(PAIRS_KEY)
-    run = PAIRS_RUNS.start(MeasureLayers(ModelRef.from_id(model_id), pairs))
-    with output:
-        show_run_panel(PAIRS_RUNS, run, partial(_show_best_layer, coefficient))
-    if run.is_over and run.result is not None and ask_more_figures():
-        draw = partial(show_figure, provenance=_describe_pairs(run.result))
-        _show_parts(run.result, coefficient, draw)
-        _show_scatter(run.result, coefficient, draw)
-
-
-def _describe_pairs(result: LayerPairs) -> About:
-    title = f"Layers against human scores on {many(len(result.pairs), 'pair')}"
-    return About(title, {"model": result.model_id})
 
 
 def _get_values(measured: Iterable[MeasuredPooling], coefficient: str) -> list[float]:
@@ -593,311 +547,120 @@ def tabulate_coefficients(
     return pd.DataFrame(rows, columns=[*heads, *_NUMBERS])
 
 
-def _show_best_layer(coefficient: str, result: LayerPairs | None, live: bool) -> None:
-    """Draw which layer agrees best with the scores, and how well all layers do."""
-    if result is None:
-        return
-    if np.ptp(result.pairs.scores) == 0:
-        st.warning("All pairs have the same human score, so the correlation is undefined.")
-    noun = "sample " * _are_samples(result.pairs.sentences1) + "sentence pair"
-    sentence, figure = draw_layers(result.by_layer, coefficient, is_whole=not live, noun=noun)
-    table = tabulate_coefficients(("pooling", "layer"), result.by_layer)
-    with slide(PAIRS_KEY, sentence):
-        with show_only_on_stage(PAIRS_KEY):
-            st.markdown(headlines.explain_layers(coefficient))
-        show_figure(figure, "correlation-by-layer", table, _describe_pairs(result))
-    st.caption(BEST_OF_ALL)
+# --- the lens: what the model would predict from every layer --------------------------------------
 
 
-def _show_parts(result: LayerPairs, coefficient: str, draw: Draw) -> None:
-    """Draw the parts of SBERT-WK and the effect of its settings."""
-    st.subheader("SBERT-WK on these pairs", anchor=False)
-    variant = choose_one(
-        st.segmented_control,
-        "SBERT-WK variant",
-        VARIANTS,
-        format_func=VARIANT_NAMES.__getitem__,
-        key="layers-pairs-variant",
-        persist_state="session",
-        help=(
-            "The authors' program, which produced the paper's tables, differs from the "
-            "paper's equations in three places."
-        ),
-    )
-    parts = result.ablation[variant]
-    headline = headlines.describe_parts(
-        parts[PARTS["all"]], parts[PARTS["last"]], COEFFICIENTS[coefficient], coefficient
-    )
-    values = dict(zip(parts, _get_values(parts.values(), coefficient), strict=True))
-    by_variant = {VARIANT_NAMES[name]: measured for name, measured in result.ablation.items()}
-    table = tabulate_coefficients(("variant", "part"), by_variant)
-    with slide(f"{PAIRS_KEY}-ablation", headline):
-        draw(plots.ablation_figure(values, coefficient), "ablation", table)
-    st.caption(
-        "SBERT-WK (green) and the mean of the last layer (blue), all without [SEP]. "
-        "*Alignment* and *novelty* weight the layers of each token; *token importance* "
-        "weights the tokens of a sentence."
-    )
-    with slide(f"{PAIRS_KEY}-sweeps"):
-        columns = wide_columns(2, f"{PAIRS_KEY}-sweeps")
-        for column, setting in zip(columns, ("layer window", "first layer"), strict=True):
-            with column:
-                _show_sweep(result, coefficient, setting, draw)
+LENS_KEY = "layers-lens"
+LENS_RUNS = SessionRuns(LENS_KEY)
+TOKEN = f"{LENS_KEY}-token"  # session state and address: the place of the chosen token
+AS_IT_IS, TRANSLATED = "As it is", "Translated"
+NOT_TUNED = "None"
 
 
-def _show_sweep(result: LayerPairs, coefficient: str, setting: str, draw: Draw) -> None:
-    """Draw how the result depends on one of the two settings."""
-    measured, first = result.layer_starts, 0
-    if setting == "layer window":
-        measured, first = result.windows, 1
-    lines = {name: _get_values(row, coefficient) for name, row in measured.items()}
-    figure = plots.sweep_figure(
-        range(first, first + len(next(iter(lines.values())))),
-        lines,
-        plain=_get_values([result.ablation["authors"][PARTS["last"]]], coefficient)[0],
-        axis=setting,
-        coefficient=coefficient,
-    )
-    by_variant = {VARIANT_NAMES[name]: row for name, row in measured.items()}
-    table = tabulate_coefficients(("variant", setting), by_variant, first)
-    draw(figure, f"sbert-wk-{setting}", table)
-
-
-def _show_scatter(result: LayerPairs, coefficient: str, draw: Draw) -> None:
-    """Draw every pair, and list those on which scores and cosines disagree most."""
-    st.subheader("Pair by pair", anchor=False)
-    last = len(result.by_layer["mean"]) - 1
-    with st.container(horizontal=True, gap="large"):
-        pooling = st.selectbox(
-            "Pooling",
-            list(result.by_layer),
-            format_func=POOLING_NAMES.__getitem__,
-            key="layers-pairs-pooling",
-            width=300,
-            **REMEMBERED,
-        )
-        layer_key = f"layers-pairs-layer-of-{last}"
-        layers = range(last + 1)
-        layer = st.selectbox("Layer", layers, last, key=layer_key, width=140, **REMEMBERED)
-    pairs, measured = result.pairs, result.by_layer[pooling][layer]
-    table = pd.DataFrame(
-        {
-            "sentence1": pairs.sentences1,
-            "sentence2": pairs.sentences2,
-            "score": pairs.scores,
-            "cosine": measured.cosines,
-            **pairs.labels,
-        }
-    )
-    value = number(_get_values([measured], coefficient)[0], ".3f")
-    sentences = list(zip(pairs.sentences1, pairs.sentences2, strict=True))
-    kinds, title = pairs.labels.get("kind"), f"Score and cosine: {coefficient} {value}"
-    figure = plots.scatter_figure(measured.cosines, pairs.scores, sentences, kinds, title)
-    draw(figure, "pairs", table, height=520)
-    st.caption(
-        "Each dot is a pair; hover over it to read the sentences. At the lower right, the cosine "
-        "similarity is high but the human score is low."
-    )
-    ranks = table[["score", "cosine"]].rank(pct=True)
-    disagreement = (ranks["cosine"] - ranks["score"]).abs().sort_values(ascending=False)
-    st.markdown("**Pairs with the largest disagreement**")
-    worst = table.loc[disagreement.index[:MOST_DISAGREEING]]
-    list_worst(worst.rename(columns={"score": "human score"}), f"{PAIRS_KEY}-worst")
-
-
-# --- change by block: what micro-tuning on a text changes -----------------------------------------
-
-
-BLOCKS_KEY = "layers-marks"
-BLOCKS_RUNS = SessionRuns(BLOCKS_KEY)
-MEASURES = {"per value": "Root mean square change", "norm": "Norm of the delta"}
-
-
-def _show_blocks() -> None:
-    inputs, output = wide_columns([2, 3], BLOCKS_KEY)
-    run: Run[RunRecord] | None = None
+def _show_lens() -> None:
+    inputs, output = wide_columns([2, 3], LENS_KEY)
     with inputs:
         model_id = choose_masked_model()
         text = ask_text()
         choice = find_layers(model_id)
-        if choice is not None:
-            run = _ask_run(model_id, text, choice[0])
-        measure = choose_one(
-            st.segmented_control,
-            "Measure",
-            list(MEASURES),
-            format_func=MEASURES.__getitem__,
-            key="layers-measure",
-            persist_state="session",
-            label_visibility="collapsed",
-        )
-        epoch_place = st.container()
-    is_old, run = run is None, run or BLOCKS_RUNS.last_to_show()
-    if run is None:
-        return
-    epoch = None
-    with epoch_place:
-        if is_old:
-            st.caption(
-                "The result is of another text or other settings. Press **Tune** to update it."
+        if choice is None:
+            return
+        settings = _choose_tuned(*choice)
+        reading = AS_IT_IS
+        if model_id == BUNDLED:
+            reading = choose_one(
+                st.segmented_control,
+                "Vectors of the layers",
+                [AS_IT_IS, TRANSLATED],
+                key=f"{LENS_KEY}-reading",
+                help="Translated: an affine map, fitted for every layer, first makes its vectors "
+                "like those of the last layer.",
             )
-        if run.is_over and run.result.epochs_reached:
-            epoch = n_epochs = run.result.epochs_reached
-            if n_epochs > 1:
-                key, numbers = f"{BLOCKS_KEY}-epoch", range(1, n_epochs + 1)
-                remember_number(key, numbers, n_epochs, run.task)
-                epoch = st.slider("Epoch shown", 1, n_epochs, key=key, persist_state="session")
-            _show_loss(run.result)
-    with output, dim_old_results(BLOCKS_KEY, is_old):
-        show_run_panel(BLOCKS_RUNS, run, partial(_show_changes, run, measure, epoch))
-        if epoch is not None and ask_more_figures():
-            _show_kinds(run, measure, epoch)
+    task = ReadLayers(ModelRef.from_id(model_id), text, settings, reading == TRANSLATED)
+    run = LENS_RUNS.start(task)
+    sentences = RunSentences(start="The model guesses every token …", done="")
+    with output:
+        draw = partial(_show_guesses, text)
+        show_run_panel(LENS_RUNS, run, draw, sentences=sentences, patience=PATIENCE)
 
 
-def _ask_run(model_id: str, text: str, layers: Sequence[Layer]) -> Run[RunRecord] | None:
-    """Ask for a run's settings; *Tune* or a first visit starts it. None if the last run differs."""
-    button = st.container()
-    with st.expander("Settings", icon=":material/tune:"):
-        kinds = _choose_kinds(layers)
-        epochs, learning_rate = ask_epochs_and_rate("layers-epochs", "layers-rate")
-    pressed = button.button(
-        "Tune", type="primary", icon=":material/play_arrow:", key=f"{BLOCKS_KEY}-tune"
-    )
-    last = BLOCKS_RUNS.last()
-    chosen = tuple(layer for layer in layers if layer.block is not None and layer.kind in kinds)
-    try:
-        settings = check_choices([layer.name for layer in chosen], epochs, learning_rate)
-        if not text.strip():
-            raise TextError("The text is empty. Enter at least one word.")
-    except NeuralvizError as error:
-        if pressed or last is None:
-            show_error(error, "Showing the last run instead." if BLOCKS_RUNS.last_to_show() else "")
-        return None
-    task = TuneBlocks(ModelRef.from_id(model_id), (text,), settings, chosen)
-    if pressed or last is None:
-        return BLOCKS_RUNS.start(task, again=True)
-    return last if last.task == task else None
-
-
-def _choose_kinds(layers: Sequence[Layer]) -> list[str]:
-    kinds = kinds_of_blocks(layers)
-    key, first = "layers-kinds", [kind for kind in kinds if not is_noise(kind)]
-    if not set(st.session_state.get(key, first)) <= set(kinds):  # another model may have others
-        st.session_state[key] = first
-    return st.multiselect(
-        "Kinds of layers to tune in every block",
-        kinds,
-        first,
-        format_func=kind_in_words,
-        key=key,
+def _choose_tuned(layers: Sequence[Layer], vocab_size: int) -> TuningSettings | None:
+    """Ask for the part of the model that is tuned on the text: its head, or any block."""
+    parts = dict(list_presets(layers, vocab_size))
+    kinds = {layer.kind for layer in layers if layer.name in parts.get("Last block", ())}
+    blocks = {layer.block for layer in layers if layer.block is not None}
+    for block in sorted(blocks, reverse=True)[1:]:
+        names = tuple(la.name for la in layers if la.block == block and la.kind in kinds)
+        parts |= {f"Block {block + 1}": names} if names else {}
+    part = st.selectbox(
+        "Tuned on the text",
+        [*parts, NOT_TUNED],
+        key=f"{LENS_KEY}-tuned",
+        help="The part of the model whose weights change, for ten epochs.",
         **REMEMBERED,
-        help=(
-            "The key bias of attention is off by default. It cannot change the model's "
-            "output, so its gradient is rounding noise, which AdamW scales up to full steps."
-        ),
     )
+    return None if part == NOT_TUNED else TuningSettings(parts[part], precision="fast")
 
 
-def _describe_tuning(task: TuneBlocks) -> About:
-    settings = task.settings
-    return About(
-        "What micro-tuning on a text changes, by block",
-        {
-            "text": shorten(task.texts[0], 60),
-            "model": task.model.id,
-            **describe_settings(settings),
-            "layers": f"{len(settings.layers):,}",
-        },
-    )
-
-
-def _show_changes(
-    run: Run[RunRecord], measure: str, epoch: int | None, record: RunRecord, live: bool
-) -> None:
-    """Draw how much each block has changed."""
-    if not record.epochs_reached:
+def _show_guesses(text: str, read: ReadText | None, _live: bool) -> None:
+    """Draw what the model predicts from every layer, and where the chosen token takes the lead."""
+    if read is None:
         return
-    for warning in describe_warnings(record):
-        st.warning(plain(warning))
-    if live or epoch is None:
-        epoch = record.epochs_reached
-    changes = list_changes(run.task.layers, record.delta_norm[: record.epochs_reached, 0])
-    by_block = join_blocks(changes[changes["epoch"] == epoch], per_value=measure == "per value")
-    text = quote(run.task.texts[0])
-    with slide(BLOCKS_KEY, headlines.describe_blocks(by_block, epoch, text)):
-        with show_only_on_stage(BLOCKS_KEY):
-            st.markdown(headlines.EXPLAIN_BLOCKS)
+    before, after = read.before, read.after
+    latest = after or before
+    rise = latest.probability[:, -1] - (before.probability[:, -1] if after else 0)
+    remember_number(TOKEN, range(len(before.tokens)), int(rise.argmax()), text)
+    position = min(st.session_state[TOKEN], len(before.tokens) - 1)
+    word = before.text.tokens[before.tokens[position]]
+    about = About("Guesses by layer", {"text": shorten(before.text.text, 60)})
+    sentence = headlines.describe_lens(word, before, after, position)
+    with slide(LENS_KEY, plain(sentence)):
+        show_only_on_stage(LENS_KEY).markdown(headlines.EXPLAIN_LENS)
+        moments = {"before": before} | ({"after": after} if after else {})
+        for moment, lens in moments.items():
+            with allow_swiping(f"{LENS_KEY}-{moment}-wide", 140 + 46 * len(lens.tokens)):
+                show_figure(
+                    plots.lens_figure(lens, f"Guesses {moment} training on the text", position),
+                    f"lens-{moment}",
+                    partial(_list_guesses, lens),
+                    about,
+                    key=f"{LENS_KEY}-{moment}",
+                    height=110 + 34 * lens.probability.shape[1],
+                    handlers=Handlers(click=_choose_token),
+                )
+    n_left = len(before.text) - len(before.tokens)
+    if n_left:
+        st.caption(f"Of {many(len(before.text), 'token')}, the first {len(before.tokens)}.")
+    sides = {moment: lens.probability[position] for moment, lens in moments.items()}
+    with slide(f"{LENS_KEY}-lead", ""):
         show_figure(
-            plots.blocks_figure(by_block, MEASURES[measure], f"epoch {epoch}"),
-            "change-by-block",
-            pd.DataFrame({"block": list(by_block), measure: list(by_block.values())}),
-            _describe_tuning(run.task),
-            key=f"{BLOCKS_KEY}-blocks-{run.id}",
-            height=330,
-        )
-    st.caption(
-        "The norm of a delta grows with the number of its values; the root mean square does not."
-    )
-
-
-def _show_kinds(run: Run[RunRecord], measure: str, epoch: int) -> None:
-    """Draw how much each kind of layer has changed in each block."""
-    layers, record = run.task.layers, run.result
-    changes = list_changes(layers, record.delta_norm[: record.epochs_reached, 0])
-    column = "root_mean_square" if measure == "per value" else "norm"
-    shown, kinds = changes[changes["epoch"] == epoch], kinds_of_blocks(layers)
-    figure = plots.marks_figure(
-        shown.pivot(index="kind", columns="block", values=column).reindex(kinds),
-        measure=MEASURES[measure],
-        moment=f"epoch {epoch}",
-    )
-    with allow_swiping(f"{BLOCKS_KEY}-scrolled", 480):
-        show_figure(
-            figure,
-            "change-by-block-and-kind-of-layer",
-            changes,
-            _describe_tuning(run.task),
-            key=f"{BLOCKS_KEY}-grid-{run.id}",
-            height=max(300, 130 + 30 * len(kinds)),
+            plots.leads_figure(sides, f"Probability of “{escape(word)}” at every layer"),
+            "lens-token",
+            pd.DataFrame({"layer": range(len(sides["before"])), **sides}),
+            about,
+            key=f"{LENS_KEY}-lead",
+            height=300,
         )
 
 
-def _show_loss(record: RunRecord) -> None:
-    """Show the last loss, and its course."""
-    losses = record.loss[: record.epochs_reached, 0]
-    losses = losses[np.isfinite(losses)]
-    if len(losses):
-        change = f"{losses[-1] - losses[0]:.2f}"
-        st.metric(
-            "Loss at the masked positions, nats (lower is better)",
-            f"{losses[-1]:.2f}",
-            delta=f"{change} since epoch 0" if float(change) else None,
-            delta_color="inverse",
-            chart_data=losses.tolist() if len(losses) > 1 else None,
-            chart_type="line",
-        )
+def _choose_token(click: dict[str, Any]) -> None:
+    st.session_state[TOKEN] = int(click["x"])
 
 
-def list_changes(layers: Sequence[Layer], norms: np.ndarray) -> pd.DataFrame:
-    """A row for every layer and epoch, from [epoch, layer] norms of the deltas; blocks from 1."""
-    rows = [(layer.name, layer.kind, (layer.block or 0) + 1, layer.size) for layer in layers]
-    layers_table = pd.DataFrame(rows, columns=["layer", "kind", "block", "values"])
-    table = pd.DataFrame({"epoch": range(1, len(norms) + 1)}).merge(layers_table, how="cross")
-    norm = norms.ravel()
-    return table.assign(norm=norm, root_mean_square=norm / np.sqrt(table["values"]))
-
-
-def join_blocks(changes: pd.DataFrame, *, per_value: bool) -> dict[int, float]:
-    """The norm of each block's change, or its root mean square, from rows of `list_changes`."""
-    squares = changes["norm"].pow(2).groupby(changes["block"]).sum()
-    if per_value:
-        squares /= changes.groupby("block")["values"].sum()
-    return {int(block): float(value) for block, value in np.sqrt(squares).items()}
+def _list_guesses(lens: Lens) -> pd.DataFrame:
+    """A row for every token and layer."""
+    rows = [
+        (lens.text.tokens[token], layer, lens.probability[i, layer], lens.rank[i, layer], *words)
+        for i, token in enumerate(lens.tokens)
+        for layer, words in enumerate(lens.words[i])
+    ]
+    n = len(lens.words[0][0])
+    heads = ["token", "layer", "probability", "rank", *(f"guess {k + 1}" for k in range(n))]
+    return pd.DataFrame(rows, columns=heads)
 
 
 TABS = {
+    "Lens": _show_lens,
     "A text": _show_text,
     "A corpus": _show_corpus,
-    "Scored pairs": _show_pairs,
-    "Change by block": _show_blocks,
 }
