@@ -200,7 +200,7 @@ def test_opens_with_what_was_recorded(opened, intervals: None) -> None:
     assert list(table(page).index) == ["mean", "sbert-wk", "neural, exact"]
     assert headline(page).startswith("With **sbert-wk**, the ten nearest texts predict the form")
     assert title(proof(page)) == "The ten nearest texts predict the form correctly"
-    terms = "Form: complaint, dialogue, diary, headline and 2 others. **mean**: the mean of"
+    terms = "Form: complaint, dialogue, diary, headline and 2 others. **mean**: the average"
     assert any(one.value.startswith(terms) for one in page.markdown)
     assert find_labelled(page, "Errors of").value == "sbert-wk"
     page.pills(key="example").set_value("Topics").run()
