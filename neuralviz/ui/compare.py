@@ -95,6 +95,7 @@ METHODS_IN_SHORT = explain_methods(METHOD_LINES)
 TEXT_COLUMNS = ("text A", "text B")
 FRAMED_LENGTH = 90  # characters: one line or two of the stage
 MOST_BEGINNINGS = 4
+MOST_WORDS = 28  # whose shares fit beside another text's
 SHOWN_HEIGHT = 84  # px of a text; longer ones are scrolled
 PATIENCE = 0.5  # seconds: enough for most pairs
 NEURAL = ("neural", "neural-1")  # methods whose embeddings words have shares of
@@ -588,9 +589,10 @@ def _show_words(
     sides = zip(columns, pair, words, ("first", "second"), strict=True)
     for column, text, (text_words, shares), side in sides:
         key = f"compare-words-{place}-{side}"
-        with column, allow_swiping(f"{key}-wide", shares_width(text_words)):
+        with column, allow_swiping(f"{key}-wide", shares_width(text_words[:MOST_WORDS])):
+            title = f"Word shares in text {text + 1} ({method})"
             show_figure(
-                shares_figure(text_words, shares, f"Word shares in text {text + 1} ({method})"),
+                shares_figure(text_words, shares, title, MOST_WORDS),
                 key=key,
                 numbers=pd.DataFrame({"word": text_words, "share": shares}),
                 name=f"word-shares {method} {text + 1}",
