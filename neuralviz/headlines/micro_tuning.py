@@ -219,10 +219,10 @@ def describe_similar(products: Similarity, numbers: Sequence[int]) -> str:
         return f"All pairs of texts have about the same cosine similarity ({highest})."
     pair = most_similar(products)
     named = name_texts([numbers[place] for place in pair]) if pair else "several pairs of texts"
-    others = values[values < values[-1]] if pair is None else values[:-1]
+    lower = values[values < values[-1]] if pair is None else values[:-1]
     return (
         f"{begin(named)} are most similar, with a cosine similarity of {highest}; the other pairs "
-        f"have {write_range(others)}."
+        f"have {write_range(lower)}."
     )
 
 

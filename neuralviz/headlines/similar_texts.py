@@ -76,21 +76,21 @@ def describe_agreement(similarities: Sequence[Similarity], hardly_read: Sequence
         return begin(f"{names} {difference or f'rank {pairs} equally'}.")
     if not np.isfinite(correlation):
         return begin(f"{names} cannot be compared: by one of them, all pairs are equally similar.")
-    who, whose = names, f"{first.method}'s and {second.method}'s"
+    subject, possessors = names, f"{first.method}'s and {second.method}'s"
     if difference:
-        who, whose = "they", "these two methods'"
-    claim = f"{who} agree little: their"
+        subject, possessors = "they", "these two methods'"
+    claim = f"{subject} agree little: their"
     if correlation <= 0 or agree_by_chance(first, second) > SIGNIFICANT:
-        claim = f"{who} do not agree significantly: their"
+        claim = f"{subject} do not agree significantly: their"
         if correlation >= IN_PART:
             n_texts = many(int((first.has_vector & second.has_vector).sum()), "text")
-            claim = f"{n_texts} are too few to tell whether {who} agree: their"
+            claim = f"{n_texts} are too few to tell whether {subject} agree: their"
     elif correlation >= AGREE:
-        claim = f"all methods agree: even {whose}" if further else f"{who} agree: their"
+        claim = f"all methods agree: even {possessors}" if further else f"{subject} agree: their"
     elif further:
-        claim = f"of all methods, {who} agree least: their"
+        claim = f"of all methods, {subject} agree least: their"
     elif correlation >= IN_PART:
-        claim = f"{who} agree in part: their"
+        claim = f"{subject} agree in part: their"
     claim = f"{claim} rankings of {pairs} have a correlation of {written} (1: the same order)."
     return begin(f"{names} {difference}.\n\nOn the whole, {claim}" if difference else claim)
 

@@ -99,7 +99,7 @@ def turns_figure(words: Sequence[FollowedWord], named: int, first_layer: int) ->
     ends = [first_layer + 0.7, n_steps + 0.3]
     drawn = [*grey, *coloured][-MAX_WORDS:]
     traces = [_turns_line(words[i], i, coloured.get(i), first_layer) for i in drawn]
-    counted = f" (from {first_layer + 1} on, they count)" * bool(first_layer)
+    counted = f" (those before {first_layer + 1} do not count)" * bool(first_layer)
     if grey:
         traces[0] |= {"name": "other words", "showlegend": True}
     return draw(
@@ -108,7 +108,7 @@ def turns_figure(words: Sequence[FollowedWord], named: int, first_layer: int) ->
         number_axis(
             f"layer{counted}", range(first_layer + 1, n_steps + 1), zeroline=False, range=ends
         ),
-        {"title": "turn: 0 none, 1 a right angle", "rangemode": "tozero"},
+        {"title": "turn (1: a right angle)", "rangemode": "tozero"},
         showlegend=True,
     )
 
@@ -289,7 +289,7 @@ def layer_figure(
         traces,
         "Correlation with human scores by layer",
         _whole_numbers("layer", 0, n_layers - 1),
-        {"title": f"{coefficient} correlation, at most 1 ↑", "zeroline": True},
+        {"title": f"{coefficient} ↑", "zeroline": True},
     )
 
 

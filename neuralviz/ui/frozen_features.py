@@ -258,7 +258,7 @@ def _show_layers(looking: Run[Ladder], _write: Write) -> None:
 
 def _draw_layers(model_id: str, ladder: Ladder, live: bool) -> None:
     sentence, figure = draw_layers(ladder.layers, "Spearman", is_whole=not live)
-    figure.update_layout(legend={"xref": "container"}, yaxis={"title": "Spearman ↑"})
+    figure.update_layout(legend={"xref": "container"})
     if not ladder.layers:
         sentence = "Every text is read once, for its vectors at all layers."
         figure.update_layout(yaxis={"range": [0, 1]}, xaxis={"range": [0, 6], "tickvals": []})
