@@ -92,19 +92,20 @@ EXPLAIN_LENS = (
 
 def describe_lens(word: str, before: Lens, after: Lens | None, position: int) -> str:
     """From which layer on the right word is the likeliest, before and after micro-tuning."""
-    first = int(before.first_on_top[position])
-    start = f"“{word}” is the best guess from layer {first} on"
-    if first < 0:
-        start = f"“{word}” is not the best guess of any layer up to the last"
+    sentence = _describe_lead(word, before, position)
     if after is None:
-        return f"{start}."
-    moved, change = int(after.first_on_top[position]), "after training on the text, as well"
-    if moved != first:
-        change = f"after training on the text, from layer {moved} on"
-        if moved < 0:
-            change = "after training on the text, it is not"
-    shares = [percent(float(lens.probability[position, -1])) for lens in (before, after)]
-    return f"{start}; {change}. Its probability at the last layer: {shares[0]}, then {shares[1]}."
+        return f"{sentence}."
+    return f"{sentence}; after training on the text, {_describe_lead('it', after, position)}."
+
+
+def _describe_lead(word: str, lens: Lens, position: int) -> str:
+    first, share = int(lens.first_on_top[position]), float(lens.probability[position, -1])
+    named = word if word == "it" else f"“{word}”"
+    if first < 0:
+        other = lens.words[position][-1][0]
+        return f"{named} is not the model's best guess ({percent(share)}), but “{other}”"
+    from_layer = "at every layer" if first == 0 else f"from layer {first} on"
+    return f"{named} is the best guess {from_layer} ({percent(share)} at the last)"
 
 
 EXPLAIN_TEXT = (

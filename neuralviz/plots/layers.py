@@ -200,8 +200,8 @@ def lens_figure(lens: Lens, title: str, chosen: int | None = None) -> go.Figure:
         colorbar={"title": {"text": "probability", "side": "right"}, "tickformat": ".0%"},
     )
     if len(tokens) <= MOST_GUESSES:
-        written = [[escape(shorten(guess, 11)) for guess in row] for row in guesses]
-        matrix |= {"text": written, "texttemplate": "%{text}", "textfont": {"size": 13}}
+        written = [[escape(shorten(guess, 9)) for guess in row] for row in guesses]
+        matrix |= {"text": written, "texttemplate": "%{text}", "textfont": {"size": 12}}
     names = name_axis(tokens, 12, autotickangles=[0, -45, -90], ticks="", **BARE)
     y = {"title": "layer", "dtick": 1, **BARE}
     figure = draw([matrix | CIVIDIS], title, names, y)

@@ -571,7 +571,7 @@ def _show_lens() -> None:
             reading = choose_one(
                 st.segmented_control,
                 "Vectors of the layers",
-                [AS_IT_IS, TRANSLATED],
+                [TRANSLATED, AS_IT_IS],
                 key=f"{LENS_KEY}-reading",
                 help="Translated: an affine map, fitted for every layer, first makes its vectors "
                 "like those of the last layer.",

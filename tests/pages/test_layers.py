@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import re
 
-import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from neuralviz.paths import sample_data
-from neuralviz.reading.source import Source
 from neuralviz.ui import layers
 from tests.support.pages import (
     count_figures,
@@ -17,11 +14,9 @@ from tests.support.pages import (
     finish_run,
     last_run,
     page_at,
-    press,
     read_captions,
     read_markdown,
 )
-from tests.support.waiting import wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +34,7 @@ def read_html(page: AppTest) -> str:
 
 
 def test_a_text_says_which_words_win_and_why(bundled: object) -> None:
-    page = open_view().run()
+    page = open_view(layers_view="A text").run()
     assert not page.exception
     assert count_figures(page) == 4
     assert [box.key for box in page.selectbox if box.label == "Model"] == ["layers-model"]
@@ -68,7 +63,7 @@ def test_the_keys_of_the_stage_lead_through_all_views(monkeypatch: pytest.Monkey
 
 
 def test_odd_texts_are_followed_and_user_text_is_never_html(bundled: object) -> None:
-    page = open_view().run()
+    page = open_view(layers_view="A text").run()
     markup = "<script>alert(1)</script> & <b title='\"'>bold</b>"
     german = "Der Zug nach Hamburg hatte wieder einmal eine Stunde Verspätung."
     for text in ("\U0001f642", "שלום a\x00b\x1bc", german, "The lamp came on. " * 200, markup):
@@ -113,105 +108,23 @@ def test_a_link_brings_a_pasted_corpus_back(bundled: object, text: str, sentence
         assert count_figures(opened) == (not sentence)
 
 
-def upload_pairs(content: bytes) -> AppTest:
-    """The page with a file at once, so that no example is measured before it."""
-    page = open_view(layers_view="Scored pairs")
-    page.session_state["layers-pairs-source"] = "Upload"
-    page.session_state["layers-pairs-kept"] = Source("own.csv", content)
-    return page.run()
-
-
-def test_the_best_layer_of_the_example_by_each_coefficient(
-    bundled: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(layers, "MAX_PAIRS", 20)
-    page = finish_run(open_view(layers_view="Scored pairs").run(), "layers-pairs")
+def test_the_lens_shows_what_every_layer_would_predict(bundled: object) -> None:
+    page = finish_run(open_view(layers_view="Lens").run(), "layers-lens")
     assert not page.exception
-    assert not page.error
-    assert count_figures(page) == 5  # layers, ablation, two sweeps, pairs
-    run = last_run(page, "layers-pairs")
-    measured = [row for rows in run.result.by_layer.values() for row in rows]
-    for title, name in layers.COEFFICIENTS.items():
-        page.segmented_control(key="layers-coefficient").set_value(title).run()
-        best = np.nanmax([getattr(row.correlation, name) for row in measured])
-        sentence = (
-            f"{title} correlation with people's scores is {best:.2f} on 20 sample sentence pairs"
-        )
-        assert sentence in read_markdown(page)
-
-
-def test_a_link_brings_uploaded_pairs_back(bundled: object) -> None:
-    content = b"a,b,score\n" + b"".join(
-        b"<b>dog %d</b>,a cat %d,%d\n" % (i, i, i) for i in range(5)
-    )
-    page = finish_run(upload_pairs(content), "layers-pairs")
-    assert "5 pairs from own.csv" in read_captions(page)
-    assert "on 5 sentence pairs" in read_markdown(page)
-    again = open_view(layers_view="Scored pairs", view=page.query_params["view"]).run()
-    finish_run(again, "layers-pairs")
-    assert not again.exception
-    assert count_figures(again) == 5
-    run = last_run(again, "layers-pairs")
-    assert run.task == last_run(page, "layers-pairs").task
-    assert run.result.pairs.sentences1[0] == "<b>dog 0</b>"
-
-
-def test_samples_are_known_by_their_texts(bundled: object) -> None:
-    lines = (sample_data() / "scored_pairs.csv").read_bytes().splitlines(keepends=True)
-    page = finish_run(upload_pairs(b"".join(lines[:6])), "layers-pairs")
-    assert "on 5 sample sentence pairs" in read_markdown(page)
-
-
-def test_a_file_that_cannot_be_used_gets_a_sentence() -> None:
-    page = upload_pairs(b'a,b,score\nA,B,1\n"C,D,2\n')
-    assert not page.exception
-    assert "unmatched quotation mark \\(line 3" in page.error[0].value
-
-
-def tune_blocks(**address: str) -> AppTest:
-    return finish_run(open_view(layers_view="Change by block", **address).run(), "layers-marks")
-
-
-def test_mistakes_get_a_sentence_and_the_run_stays(bundled: object) -> None:
-    page = tune_blocks(layers_epochs="2")
-    run = last_run(page, "layers-marks")
-    assert run.status == "done"
-    assert [box.key for box in page.selectbox if box.label == "Model"] == ["model"]
-    assert run.result.epochs_reached == 2
-    assert run.result.loss[-1] < run.result.loss[0]
-    assert not any("key.bias" in name for name in run.task.settings.layers)
-    assert page.metric[0].delta.endswith("since epoch 0")
-    kinds = find_labelled(page, "Kinds of layers to tune in every block")
-    chosen = kinds.value
-    kinds.set_value([]).run()
-    press(page, "Tune")
-    assert "Choose at least one layer" in page.error[0].value
-    find_labelled(page, "Kinds of layers to tune in every block").set_value(chosen).run()
-    find_labelled(page, "Epochs").set_value(0).run()
-    press(page, "Tune")
-    assert "whole number from 1 to 1000" in page.error[0].value
-    find_labelled(page, "Epochs").set_value(1).run()
-    page.text_area[0].set_value(" ").run()
-    press(page, "Tune")
-    assert "The text is empty" in page.error[0].value
-    assert not page.exception
+    assert count_figures(page) == 3  # before, after, one token
+    read = last_run(page, "layers-lens").result
+    position = int((read.after.probability - read.before.probability)[:, -1].argmax())
+    word = read.before.text.tokens[position]
+    assert f"“{word}” is" in read_markdown(page)
+    assert read.after.probability[position, -1] > read.before.probability[position, -1]
+    find_labelled(page, "Tuned on the text").set_value("None").run()
+    finish_run(page, "layers-lens")
+    assert last_run(page, "layers-lens").result.after is None
     assert count_figures(page) == 2
-    assert last_run(page, "layers-marks") is run
-
-
-def test_stop_keeps_the_epochs_so_far(bundled: object) -> None:
-    page = open_view(layers_view="Change by block", layers_epochs="1000").run()
-    run = last_run(page, "layers-marks")
-    wait_until(lambda: run.result.epochs_reached >= 3)
-    press(page.run(), "Stop")
-    finish_run(page, "layers-marks")
-    assert run.status == "stopped"
-    assert 3 <= run.result.epochs_reached < 1000
-    assert find_labelled(page, "Epoch shown").max == run.result.epochs_reached
+    find_labelled(page, "Tuned on the text").set_value("Block 2").run()
+    finish_run(page, "layers-lens")
+    assert all(".layer.1." in name for name in last_run(page, "layers-lens").task.settings.layers)
+    page.text_area[0].set_value(" ").run()
+    finish_run(page, "layers-lens")
     assert not page.exception
-
-
-def test_a_learning_rate_that_is_too_high_gets_a_warning(bundled: object) -> None:
-    page = tune_blocks(layers_rate="1e30", layers_epochs="4")
-    assert not page.exception
-    assert "The run diverged" in page.warning[0].value
+    assert "is empty" in page.error[0].value

@@ -18,13 +18,10 @@ from neuralviz.layers.geometry import (
     word_importance,
 )
 from neuralviz.layers.sbert_wk import sbert_wk_pooling
-from neuralviz.layers.settings import check_sbert_wk, is_noise, kind_in_words, kinds_of_blocks
+from neuralviz.layers.settings import check_sbert_wk
 from neuralviz.layers.states import layer_states, pool_texts
 from neuralviz.layers.words import follow_tokens, token_weights
 from neuralviz.models import LanguageModel, tokenize
-from neuralviz.models.language_model import Layer
-from neuralviz.plots.layers import marks_figure
-from neuralviz.ui.layers import join_blocks, list_changes
 from tests.support.models import TEXTS, WINDOW
 
 SENTENCE = "A baker carries warm bread, and the gulls are awake."
@@ -90,42 +87,6 @@ def test_weights_give_the_sentence_vector(tiny: LanguageModel, variant: str) -> 
     )
     (embedded,) = pool_texts(tiny, [text], [sbert_wk_pooling(settings)])
     np.testing.assert_allclose(embedded[0], by_hand, atol=1e-5)
-
-
-LAYERS = (
-    Layer("m.layer.0.norm.weight", "block", 0, 4),
-    Layer("m.layer.0.ffn.bias", "block", 0, 16),
-    Layer("m.layer.1.norm.weight", "block", 1, 4),
-)
-
-
-def test_norms_by_block_and_kind(tiny: LanguageModel) -> None:
-    kinds = kinds_of_blocks(tiny.layers)
-    assert (kinds[0], kinds[-1]) == ("attention.self.query.bias", "output.LayerNorm.bias")
-    changes = list_changes(LAYERS, np.array([[6.0, 8.0, 2.0], [6, 8, 4]]))
-    assert changes["epoch"].tolist() == [1, 1, 1, 2, 2, 2]
-    first = changes[changes["epoch"] == 1]
-    assert first["layer"].tolist() == [layer.name for layer in LAYERS]
-    assert first["root_mean_square"].tolist() == [3, 2, 1]
-    figure = marks_figure(
-        first.pivot(index="kind", columns="block", values="norm"), measure="Norm", moment="epoch 1"
-    )
-    np.testing.assert_array_equal(figure.data[0].z, [[8, np.nan], [6, 2]])
-    assert join_blocks(first, per_value=False) == {1: 10, 2: 2}
-    assert join_blocks(first, per_value=True)[1] == pytest.approx(np.sqrt(100 / 20))
-
-
-@pytest.mark.parametrize(
-    ("kind", "noise", "words"),
-    [
-        ("attention.self.key.bias", True, "attention key bias"),
-        ("attention.k_lin.bias", True, "attention k lin bias"),
-        ("attention.output.LayerNorm.weight", False, "attention output norm weight"),
-    ],
-)
-def test_kinds_in_words(kind: str, noise: bool, words: str) -> None:
-    assert is_noise(kind) is noise
-    assert kind_in_words(kind) == words
 
 
 def test_a_word_is_followed_at_all_its_places() -> None:

@@ -45,6 +45,7 @@ from neuralviz.jobs.ladder import recorded_ladder
 from neuralviz.jobs.training import recorded_lessons
 from neuralviz.layers.geometry import FollowedWord
 from neuralviz.micro_tuning.events import RUN_FORMAT, Candidate, MaskedPredictions, Part, RunRecord
+from neuralviz.micro_tuning.lens import Lens
 from neuralviz.micro_tuning.settings import DEFAULT_BLUEPRINTS, mask_inputs
 from neuralviz.paths import sample_data
 from neuralviz.training.record import Snapshot
@@ -365,7 +366,6 @@ def layer_views() -> Iterator[tuple[str, str]]:
     yield "undefined", best(flat)
     yield "the last layer is undefined", best(pooling(0.5), pooling(0.01), flat)
     yield "one layer", best(pooling(0.01))
-    yield "parts", layers.describe_parts(pooling(0.5), pooling(0.1), "spearman", "Spearman")
     words = [FollowedWord("the", 0.4, np.array([0.1, 0.2, 0.8])),
              FollowedWord("cat", 0.2, np.array([0.1, 0.1, 0.3]))]  # fmt: skip
     weights: Any = SimpleNamespace(importance=np.array([0.4, 0.2]), layers=np.arange(4))
@@ -374,19 +374,28 @@ def layer_views() -> Iterator[tuple[str, str]]:
     yield "what the text shows", layers.EXPLAIN_TEXT
     yield "what the corpus shows", layers.EXPLAIN_CORPUS
     yield "what the pairs show", layers.explain_layers("Spearman")
-    yield "what the blocks show", layers.EXPLAIN_BLOCKS
+    yield "what the lens shows", layers.EXPLAIN_LENS
+    lens = [
+        Lens(
+            None,
+            np.arange(1),
+            np.array([[0.01, 0.1, last]]),
+            np.array([[9, first, 1 + (last < 0.5)]]),
+            (((("a",), ("b",), ("other" if last < 0.5 else "bank",))),),
+            np.zeros((1, 3, 1)),
+        )
+        for first, last in ((3, 0.2), (3, 0.7), (1, 0.9))
+    ]
+    for title, before, after in (("no lead", 0, None), ("a lead", 1, None), ("gained", 0, 1),
+                                 ("earlier", 1, 2), ("lost", 2, 0)):  # fmt: skip
+        later = None if after is None else lens[after]
+        yield f"lens: {title}", layers.describe_lens("bank", lens[before], later, 0)
     cosines = np.eye(4)
     cosines[[0, 1, 2], [1, 2, 3]] = (0.9, 0.5, 0.8)
     yield "map", layers.describe_map(cosines, "“cat”", "1 − cosine")
     yield "even map", layers.describe_map(np.full((3, 3), 0.7), "words", "mean of 1 − cosine")
     variance = np.array([0.001, 0.002, 0.003, 0.004, 0.005, 0.01])
     yield "words of a corpus", layers.describe_corpus(list("fedcba"), variance, "9 texts")
-    for title, changes in (
-        ("blocks", [0.0451, 0.04, 0.0302]), ("blocks that tie", [0.4, 0.2, 0.4, 0.2, 0.3]),
-        ("even blocks", [0.04, 0.0438]), ("one block", [12.0]),
-        ("tiny changes", [1e-8, 3e-8]),
-    ):  # fmt: skip
-        yield title, layers.describe_blocks(dict(enumerate(changes)), 3, "“a text”")
 
 
 def reverse(result: Baseline) -> Baseline:
