@@ -867,7 +867,7 @@ class _Shown:
         )
         name = headlines.short_name(self.results, _name_method)(label)
         sentences = [
-            headlines.describe_confusion(confusion, f"{name} ({measure})", quote)
+            headlines.describe_confusion(confusion.merge_rarest(), f"{name} ({measure})", quote)
             for measure, confusion in measured.confusions.items()
         ]
         return " ".join(filter(None, sentences))
