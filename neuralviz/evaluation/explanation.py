@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.stats import spearmanr
 from sentencex import get_sentence_boundaries
 
 from neuralviz.errors import ShouldStop, TextError, check_stop, never
@@ -150,6 +149,8 @@ class Deletions(ShortRepr):
         """Spearman correlation of the two, −1 … 1; None if a side is constant."""
         if len(self.words) < 3 or np.ptp(self.cosines) == 0 or np.ptp(self.expected) == 0:
             return None
+        from scipy.stats import spearmanr
+
         return float(spearmanr(self.cosines, self.expected).statistic)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from neuralviz.embedders import EmbedderSpec
+from neuralviz.embedders import EmbedderSpec, embedder_spec
 from neuralviz.embedders.specs import full_method_labels, short_labels
 from neuralviz.errors import NeuralvizError
 from neuralviz.evaluation.similarity import (
@@ -50,8 +50,9 @@ from neuralviz.ui.figures import (
     show_figure,
     show_table,
 )
-from neuralviz.ui.inputs import ask_texts, put_texts_in_address
+from neuralviz.ui.inputs import View, ask_texts, put_texts_in_address, save_view
 from neuralviz.ui.page import (
+    find_page,
     hide_on_stage,
     plain,
     result_view_id,
@@ -89,6 +90,7 @@ AS_GIVEN, CLUSTERED = "Original", "Clustered by the first method"  # orders of t
 HEIGHTS = {1: 560, 2: 460, 3: 390, 4: 460}  # px, by the number of methods
 LISTED_PAIRS = 500
 METHODS_IN_SHORT = explain_methods(METHOD_LINES)
+WHY = "Why?"
 TEXT_COLUMNS = ("text A", "text B")
 FRAMED_LENGTH = 90  # characters: one line or two of the stage
 MOST_BEGINNINGS = 4
@@ -194,6 +196,50 @@ def _find_comparison(
         # one that another comparison has stopped is not known any more
         starts_itself = run is None or (run.has_nothing and run.is_over and not is_known)
     return find_current_run(RUNS, task, view, pressed=pressed or starts_itself)
+
+
+def open_comparison(
+    texts: Sequence[str], methods: Sequence[tuple[str, Mapping[str, str]]], **address: str
+) -> None:
+    """Open the page with texts, compared by methods with their options, as they are typed."""
+    try:
+        view = save_view(View(tuple(texts)))
+    except OSError:
+        st.error("The texts could not be saved, so Compare cannot open them.")
+        return
+    task = Compare.for_current_models([embedder_spec(*method) for method in methods], texts)
+    run = RUNS.recall(task, view)
+    if run is None or run.status in ("failed", "stopped"):
+        RUNS.start(task, again=True, view=view)
+    address = {FOURTH: "false", "view": view, **address}
+    for place, (method, options) in enumerate(methods, 1):
+        address[f"m{place}"] = method
+        address |= {f"m{place}-{method}-{name}": value for name, value in options.items()}
+    st.switch_page(find_page("Compare"), query_params=address)
+
+
+def offer_reasons(texts: Sequence[str], specs: Iterable[EmbedderSpec], key: str) -> None:
+    """A button that opens the page to say which words make two texts similar."""
+    singles = [spec for spec in specs if len(spec.singles) == 1][:3]
+    if len(set(texts)) < 2 or not singles:
+        return
+    label = "Which words make these texts similar?"
+    if st.button(label, icon=":material/compare_arrows:", key=f"{key}-why"):
+        methods = [(spec.method, _type_options(spec)) for spec in dict.fromkeys(singles)]
+        others = {"mean": {}, "neural": QUICK}
+        methods += [pair for pair in others.items() if pair[0] not in dict(methods)]
+        methods = methods[: max(2, len(singles))]
+        third = {} if len(methods) > 2 else {"m3": "none"}
+        open_comparison(texts, methods, **{"compare-more": WHY}, **third)
+
+
+def _type_options(spec: EmbedderSpec) -> dict[str, str]:
+    """The options that are no defaults, as they are typed, and the model."""
+    typed = {True: "yes", False: "no"}
+    return {
+        "model": spec.model_id,
+        **{name: typed.get(value, str(value)) for name, value in spec.options},
+    }
 
 
 # --- the comparison ------------------------------------------------------------------------------
@@ -323,7 +369,7 @@ def _show_comparison(panel: Panel, live: bool) -> None:
     views: dict[str, Callable[[Write], None]] = {}
     if panel.least_alike is not None and len(panel.texts) > 2:
         views["Disagreements"] = partial(_show_disagreements, panel, *panel.least_alike)
-    views["Why?"] = partial(_show_why, panel)
+    views[WHY] = partial(_show_why, panel)
     if views:
         show_views("compare", views, key="compare-more")
 

@@ -93,6 +93,7 @@ from neuralviz.ui.choices import (
     show_views,
     trained_names,
 )
+from neuralviz.ui.compare import offer_reasons
 from neuralviz.ui.corpus.opened import open_corpus
 from neuralviz.ui.downloads import Entry, Files, offer, table_files
 from neuralviz.ui.figures import (
@@ -126,6 +127,7 @@ from neuralviz.ui.page import (
 from neuralviz.ui.runs import SessionRuns, find_current_run, show_current_run
 from neuralviz.words import many
 
+PAIR_OF_TEXTS = ("text", "text of another group", "text 1", "text 2")  # columns of worst cases
 KEY = "evaluation"
 PRECISION = f"{KEY}-precision"  # no two pages have a widget of the same key in the address
 MAX_K = 1000
@@ -772,6 +774,10 @@ class _Shown:
         about = _describe(self.results)
         files = table_files(cases, f"{about.title} errors of {label}", about)
         list_worst(cases, f"evaluation-worst-{place}", title, files)
+        names = [name for name in PAIR_OF_TEXTS if name in cases]
+        if len(names) == 2:
+            specs = [row.spec for row in self.results.rows if row.label == label]
+            offer_reasons([str(cases[name].iloc[0]) for name in names], specs, f"worst-{place}")
 
     # --- other views ---------------------------------------------------------------------------
 

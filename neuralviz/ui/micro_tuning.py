@@ -15,14 +15,12 @@ import plotly.graph_objects as go
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from neuralviz.embedders import embedder_spec
 from neuralviz.errors import NeuralvizError, SettingsError, TextError
 from neuralviz.evaluation.similarity import most_similar, similarity
 from neuralviz.files import COMMON_VIEW
 from neuralviz.headlines import COSINE_IN_SHORT
 from neuralviz.headlines import micro_tuning as headlines
 from neuralviz.jobs import Run
-from neuralviz.jobs.comparing import Compare
 from neuralviz.jobs.micro_tuning import FillBlanks, TuneTexts
 from neuralviz.micro_tuning.blanks import (
     MAX_SCALE,
@@ -46,7 +44,7 @@ from neuralviz.models import BUNDLED, bundled, tokenize
 from neuralviz.models.bundled import text_reader
 from neuralviz.models.language_model import Layer, head_layers, last_block_layers, list_layers
 from neuralviz.models.shared import ModelRef, find_held, shared_model
-from neuralviz.paths import app_folder, sample_data
+from neuralviz.paths import sample_data
 from neuralviz.plots import micro_tuning as plots
 from neuralviz.plots.compare import Layout, similarity_heatmap, text_names
 from neuralviz.plots.report import About
@@ -767,23 +765,9 @@ def _offer_one_step(record: RunRecord, key: str) -> None:
             "the gradient. The answer opens on the Compare page."
         ),
     )
-    if not pressed:
-        return
-    methods, texts = list_one_step_methods(record), record.texts[: compare.MAX_TEXTS]
-    try:
-        view = save_view(View(texts))
-    except OSError:
-        st.error("The texts could not be saved, so Compare cannot open them.")
-        return
-    task = Compare.for_current_models([embedder_spec(*method) for method in methods], texts)
-    run = compare.RUNS.recall(task, view)
-    if run is None or run.status in ("failed", "stopped"):
-        compare.RUNS.start(task, again=True, view=view)
-    address = {compare.FOURTH: "false", "view": view}
-    for place, (method, options) in enumerate(methods, 1):
-        address[f"m{place}"] = method
-        address |= {f"m{place}-{method}-{name}": value for name, value in options.items()}
-    st.switch_page(app_folder() / "pages/compare.py", query_params=address)
+    if pressed:
+        texts = record.texts[: compare.MAX_TEXTS]
+        compare.open_comparison(texts, list_one_step_methods(record))
 
 
 def list_one_step_methods(record: RunRecord) -> list[tuple[str, dict[str, str]]]:

@@ -31,6 +31,7 @@ from neuralviz.plots.theme import shorten
 from neuralviz.store.writing import BYTE_ORDER_MARK, table_bytes
 from neuralviz.ui.address import run_page_again
 from neuralviz.ui.choices import choose_one, may_change
+from neuralviz.ui.compare import offer_reasons
 from neuralviz.ui.corpus.search import (
     CHOSEN_TEXT,
     CLUSTERS,
@@ -509,6 +510,8 @@ def _show_text(view: MapView) -> None:
             near = find_neighbours(open_map, row)
             if near is not None:
                 _show_near(view, open_map, near.first(SHOWN_NEIGHBOURS), "row")
+                pair = [text, *corpus.texts_at(near.indices[0, :1])]
+                offer_reasons(pair, [open_map.spec], f"corpus-{open_map.kept.id}")
 
 
 def _show_near(view: MapView, open_map: OpenMap, near: Neighbours, kind: str) -> None:
