@@ -113,10 +113,6 @@ EXPLAIN_TEXT = (
     "vector for the text, is their average: the stronger a word's colour, the more it counts. A "
     "word counts more if its turns are uneven, and with each occurrence and each part (token)."
 )
-EXPLAIN_CORPUS = (
-    "Each layer of the model turns a word's vector, a list of numbers. **Unevenness** is the "
-    "variance of these turns: 0 if all layers turn the word equally far."
-)
 
 
 def explain_layers(coefficient: str) -> str:
@@ -157,19 +153,6 @@ def describe_map(cosines: np.ndarray, subject: str, value: str) -> str:
     written = subject.replace("{", "{{").replace("}", "}}")  # a token may be a brace
     predicate = f"turned {written} most ({value}: {{}})"
     return begin(f"{most_and_least(entries, 'layers', predicate)}.")
-
-
-def describe_corpus(words: Sequence[str], variance: np.ndarray, texts: str) -> str:
-    """Which words of so many ``texts`` change abruptly; the steadiest words come first."""
-    if not variance[-1] > variance[0]:
-        return f"In {texts}, all {len(words):,} words change equally evenly from layer to layer."
-    n = min(NAMED, len(words) // 2)
-    jumping, steady = (joined(list(map(_quote, end))) for end in (words[::-1][:n], words[:n]))
-    values = [write_range(end, ".2g") for end in (variance[-n:], variance[:n])]
-    return (
-        f"In {texts}, {jumping} change most unevenly from layer to layer ({values[0]}), {steady} "
-        f"most evenly ({values[1]})."
-    )
 
 
 def _quote(word: str) -> str:

@@ -1,4 +1,4 @@
-"""Work by layer: on a text, or the words of a corpus."""
+"""A text, layer by layer: what a model predicts, and how its tokens change."""
 
 from __future__ import annotations
 
@@ -8,36 +8,19 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from neuralviz.errors import ShouldStop, check_stop
-from neuralviz.jobs.task import LatestTask, Progress
+from neuralviz.jobs.task import LatestTask
 from neuralviz.models import tokenize
 from neuralviz.models.shared import ModelRef, shared_model, shared_text_model
 
 if TYPE_CHECKING:
     from neuralviz.layers.geometry import TokenStates
     from neuralviz.layers.settings import SbertWkSettings
-    from neuralviz.layers.words import TokenWeights, WordVariances
+    from neuralviz.layers.words import TokenWeights
     from neuralviz.micro_tuning import TuningSettings
     from neuralviz.micro_tuning.lens import Lens
 
 MOST_READ = 40  # tokens that are masked in turn
 TEXTS_HELD = 4  # cached with their token vectors
-
-
-@dataclass(frozen=True)
-class FollowWords(LatestTask["WordVariances"]):
-    """Measure how much words vary from layer to layer (SBERT-WK, Table I)."""
-
-    model: ModelRef
-    texts: tuple[str, ...]
-
-    def events(self, should_stop: ShouldStop) -> Generator[WordVariances, None, None]:
-        from neuralviz.layers.words import word_variances
-
-        model = shared_text_model(self.model.id)
-        yield from word_variances(model, tokenize(model, self.texts), should_stop=should_stop)
-
-    def progress(self, result: WordVariances | None) -> Progress:
-        return _count_progress(result.n_read, result.total, "texts") if result else Progress()
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +94,3 @@ def _token_states(model: ModelRef, text: str) -> TokenStates:
 
     network = shared_text_model(model.id)
     return follow_tokens(network, tokenize(network, [text])[0])
-
-
-def _count_progress(n_done: int, total: int, unit: str) -> Progress:
-    return Progress(n_done, total, f"{n_done:,} of {total:,} {unit}")

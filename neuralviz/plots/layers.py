@@ -17,7 +17,6 @@ from neuralviz.plots.theme import (
     CIVIDIS,
     DISSIMILAR,
     FEW_COLUMNS,
-    GREEN,
     LAYER_COLOURS,
     NOT_MEASURED,
     TOP_DOWN,
@@ -36,10 +35,9 @@ from neuralviz.plots.theme import (
     shorten,
     symmetric_range,
 )
-from neuralviz.words import many, number, percent
+from neuralviz.words import number, percent
 
 if TYPE_CHECKING:
-    import pandas as pd
     import plotly.graph_objects as go
 
     from neuralviz.layers.geometry import FollowedWord
@@ -230,35 +228,6 @@ def leads_figure(sides: Mapping[str, np.ndarray], title: str) -> go.Figure:
     ]
     y = {"title": "probability", "tickformat": ".0%", "rangemode": "tozero"}
     return draw(traces, title, {"title": "layer", "dtick": 1}, y)
-
-
-# --- words of a corpus -------------------------------------------------------------------------
-
-
-def words_figure(table: pd.DataFrame) -> go.Figure:
-    """Words by their variance across layers, as of `rank`."""
-    words, variance, occurrences = table["word"].tolist(), table["variance"], table["occurrences"]
-    hovered = [
-        [escape(shorten(word, 60)), many(count, "occurrence")]
-        for word, count in zip(words, occurrences.tolist(), strict=True)
-    ]
-    hover = "%{customdata[0]}: variance %{x:.2~g}<br>%{customdata[1]}"
-    look: Trace = {"customdata": hovered, "cliponaxis": False, "size": 12}
-    scale = "log" if variance.min() > 0 else "linear"
-    return draw(
-        [dots(variance, np.arange(len(words)), GREEN, hover, **look)],
-        "How unevenly words change",
-        {
-            "title": "unevenness (variance of a word's turns)",
-            "type": scale,
-            "zeroline": False,
-            "nticks": 4,
-            "tickformat": ".2~g",
-        },
-        name_axis(words, 16, ticklabelstandoff=6, range=[len(words) - 0.4, -0.6], zeroline=False),
-        showlegend=False,
-        height=110 + _WORD_HEIGHT * max(3, len(words)),
-    )
 
 
 # --- scored pairs of sentences ------------------------------------------------------------------

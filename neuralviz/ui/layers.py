@@ -12,12 +12,11 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from neuralviz.errors import SettingsError
 from neuralviz.evaluation.best_layer import MeasuredPooling
 from neuralviz.headlines import layers as headlines
 from neuralviz.headlines.micro_tuning import warn_of_unread
 from neuralviz.jobs import Run
-from neuralviz.jobs.layers import FollowedText, FollowText, FollowWords, ReadLayers, ReadText
+from neuralviz.jobs.layers import FollowedText, FollowText, ReadLayers, ReadText
 from neuralviz.layers.geometry import (
     TokenStates,
     cosine_maps,
@@ -37,13 +36,9 @@ from neuralviz.micro_tuning.settings import TuningSettings
 from neuralviz.models import BUNDLED, TextModel
 from neuralviz.models.language_model import Layer
 from neuralviz.models.shared import ModelRef, shared_text_model
-from neuralviz.paths import sample_data
 from neuralviz.plots import layers as plots
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import GREEN, escape, shorten
-from neuralviz.reading.pairs import read_pairs
-from neuralviz.reading.source import Source
-from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.ui.address import remember_number, write
 from neuralviz.ui.choices import (
     REMEMBERED,
@@ -51,7 +46,6 @@ from neuralviz.ui.choices import (
     choose_one,
     choose_text_model,
     load_model_or_none,
-    may_load,
 )
 from neuralviz.ui.downloads import table_files
 from neuralviz.ui.figures import (
@@ -60,32 +54,27 @@ from neuralviz.ui.figures import (
     list_cells,
     show_figure,
     show_html,
-    show_table,
 )
 from neuralviz.ui.inputs import (
     ALL_EXAMPLES,
     VIEW,
     ask_text_fields,
-    ask_texts,
-    put_texts_in_address,
 )
 from neuralviz.ui.micro_tuning import find_layers, list_presets
 from neuralviz.ui.page import (
-    USER_SOURCES,
     dim_old_results,
     is_tour_at,
     plain,
-    show_error,
     show_only_on_stage,
     slide,
     stage_step,
     wide_columns,
 )
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
-from neuralviz.words import many, name_texts
+from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from neuralviz.layers.words import TokenWeights, WordVariances
+    from neuralviz.layers.words import TokenWeights
     from neuralviz.micro_tuning.lens import Lens
 
 Draw = Callable[..., object]
@@ -399,109 +388,6 @@ def _show_layer_weights(states: TokenStates, weights: TokenWeights, draw: Draw) 
     )
 
 
-# --- a corpus: words by how unevenly they change --------------------------------------------------
-
-
-CORPUS_KEY = "layers-words"
-CORPUS_RUNS = SessionRuns(CORPUS_KEY)
-MAX_TEXTS = 5000
-NAMED_WORDS = 7  # of the most uneven words, and of the least uneven
-
-
-def _show_corpus() -> None:
-    inputs, output = wide_columns([2, 3], CORPUS_KEY)
-    with inputs:
-        model_id = choose_text_model()
-        texts = ask_texts(CORPUS_KEY, {"Sample sentences": _read_sample()}, MAX_TEXTS).texts
-    if not texts or not may_load(model_id):
-        return
-    if st.session_state[f"{CORPUS_KEY}-source"] in USER_SOURCES:
-        put_texts_in_address(CORPUS_KEY, texts)
-    run = CORPUS_RUNS.start(FollowWords(ModelRef.from_id(model_id), tuple(texts)))
-    result: WordVariances | None = run.result if run.is_over else None
-    least = None
-    if result is not None:
-        key, most = f"{CORPUS_KEY}-least", int(result.occurrences.max(initial=1))
-        remember_number(key, range(1, most + 1), result.default_min_count(), run.task)
-        least = inputs.number_input(
-            "Minimum number of occurrences",
-            1,
-            most,
-            key=key,
-            persist_state="session",
-            help=(
-                "The variance of a rare word depends more on its few sentences than on the "
-                "word itself. The paper uses words that occur more than 50 times."
-            ),
-        )
-    with output:
-        show_run_panel(CORPUS_RUNS, run, partial(_show_extremes, least, texts))
-
-
-@st.cache_data(max_entries=1, show_spinner=False)
-def _read_sample() -> ReadTexts:
-    """All sentences of the sample data, each once."""
-    folder = sample_data()
-    pairs = read_pairs(Source.from_path(folder / "scored_pairs.csv"))
-    texts = [*pairs.sentences1, *pairs.sentences2]
-    for name in ("sentences.csv", "triplet_groups.csv"):
-        texts += read_texts(Source.from_path(folder / name)).texts
-    return ReadTexts(tuple(dict.fromkeys(texts)))
-
-
-def _are_samples(texts: Iterable[str]) -> bool:
-    return set(texts) <= set(_read_sample().texts)
-
-
-def _describe_corpus(result: WordVariances, least: int) -> About:
-    return About(
-        "Words by how unevenly they turn from layer to layer",
-        {
-            "texts": f"{result.n_read:,}",
-            "words": f"that occur {least:,} times or more" if least > 1 else "all",
-            "model": result.model_id,
-        },
-    )
-
-
-def _show_extremes(
-    least: int | None, texts_read: Iterable[str], result: WordVariances | None, live: bool
-) -> None:
-    """Draw the headline, and the words that turn most and least unevenly."""
-    if result is None:
-        return
-    if result.foreign:
-        st.warning(plain(warn_of_unread(name_texts(result.foreign), result.model_id)))
-    least = least or result.default_min_count()
-    try:
-        words = result.rank(least)
-    except SettingsError as error:
-        if not live:
-            show_error(error)
-        return
-    n = min(NAMED_WORDS, len(words) // 2)
-    drawn = pd.concat([words.tail(n)[::-1], words.head(n)[::-1]])
-    texts = many(result.n_read, "sample sentence" if _are_samples(texts_read) else "text")
-    ranked = words["word"].tolist(), words["variance"].to_numpy()
-    sentence = headlines.describe_corpus(*ranked, texts)
-    with slide(CORPUS_KEY, plain(sentence)):
-        with show_only_on_stage(CORPUS_KEY):
-            st.markdown(headlines.EXPLAIN_CORPUS)
-        figure, provenance = plots.words_figure(drawn), _describe_corpus(result, least)
-        show_figure(figure, "words-by-variance", words, provenance)
-    if not live:
-        occurrences = many(int(words["occurrences"].sum()), "occurrence")
-        st.caption(
-            f"{many(len(words), 'word')} with {occurrences} in {many(result.n_read, 'text')}. Each "
-            "dot is a word, placed at its variance: that of the cosines between its vectors at "
-            "consecutive layers, averaged over its occurrences. Special tokens, punctuation and "
-            "symbols are excluded, and case is ignored."
-        )
-        with st.expander("All words, in three groups of equal size"):
-            variance = st.column_config.NumberColumn(format="%.5f")
-            show_table(words, f"{CORPUS_KEY}-words", column_config={"variance": variance})
-
-
 # --- layers against human scores, as other pages draw them ----------------------------------------
 
 
@@ -662,5 +548,4 @@ def _list_guesses(lens: Lens) -> pd.DataFrame:
 TABS = {
     "Lens": _show_lens,
     "A text": _show_text,
-    "A corpus": _show_corpus,
 }

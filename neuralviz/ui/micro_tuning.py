@@ -15,6 +15,7 @@ import plotly.graph_objects as go
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from neuralviz.embedders import embedder_spec
 from neuralviz.errors import NeuralvizError, SettingsError, TextError
 from neuralviz.evaluation.similarity import most_similar, similarity
 from neuralviz.files import COMMON_VIEW
@@ -88,6 +89,7 @@ from neuralviz.ui.pace import let_others_draw, pause
 from neuralviz.ui.page import (
     USER_SOURCES,
     dim_old_results,
+    hide_on_stage,
     is_tour_at,
     plain,
     point_to,
@@ -702,10 +704,13 @@ def _show_products(record: RunRecord, key: str, text: int) -> None:
     table = pd.DataFrame(products.products, columns=[f"text {i + 1}" for i in shown_texts])
     table.insert(0, "text", labels)
     with slide(f"{key}-similar", plain(headlines.describe_similar(products, shown_texts))):
+        named = [shown_texts[place] for place in most_similar(products) or ()]
         with show_only_on_stage(f"cosine-{key}"):
             st.markdown(f"{COSINE_IN_SHORT} {headlines.EMBEDDING_IN_SHORT}")
-            named = [shown_texts[place] for place in most_similar(products) or ()]
             compare.show_beginnings(record.texts, named)
+        with hide_on_stage(f"why-{key}"):
+            spec = embedder_spec(*list_one_step_methods(record)[-1])
+            compare.offer_reasons([record.texts[place] for place in named], [spec], key)
         show_figure(
             similarity_heatmap(products, layout),
             "products of neural embeddings",

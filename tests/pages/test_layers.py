@@ -85,29 +85,6 @@ def test_odd_texts_are_followed_and_user_text_is_never_html(bundled: object) -> 
     assert count_figures(page) == 4
 
 
-def paste_corpus(text: str) -> AppTest:
-    """The page on which a text is pasted at once, so that no example is followed before it."""
-    page = open_view(layers_view="A corpus")
-    page.session_state["layers-words-source"] = "Paste"
-    page.session_state["layers-words-pasted"] = text
-    return finish_run(page.run(), "layers-words")
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"), [("🙂", "corpus has 0"), ("<script>alert(1)</script> one two", "")]
-)
-def test_a_link_brings_a_pasted_corpus_back(bundled: object, text: str, sentence: str) -> None:
-    page = paste_corpus(text)
-    again = open_view(layers_view="A corpus", view=page.query_params["view"]).run()
-    finish_run(again, "layers-words")
-    for opened in (page, again):
-        assert not opened.exception
-        assert opened.text_area[0].value == text
-        assert bool(opened.error) == bool(sentence)
-        assert sentence in " ".join(error.value for error in opened.error)
-        assert count_figures(opened) == (not sentence)
-
-
 def test_the_lens_shows_what_every_layer_would_predict(bundled: object) -> None:
     page = finish_run(open_view(layers_view="Lens").run(), "layers-lens")
     assert not page.exception

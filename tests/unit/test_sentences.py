@@ -372,7 +372,6 @@ def layer_views() -> Iterator[tuple[str, str]]:
     yield "words of a text", layers.describe_text(words, weights)
     yield "words and punctuation", layers.describe_text(words, weights, 0.45)
     yield "what the text shows", layers.EXPLAIN_TEXT
-    yield "what the corpus shows", layers.EXPLAIN_CORPUS
     yield "what the pairs show", layers.explain_layers("Spearman")
     yield "what the lens shows", layers.EXPLAIN_LENS
     lens = [
@@ -394,8 +393,6 @@ def layer_views() -> Iterator[tuple[str, str]]:
     cosines[[0, 1, 2], [1, 2, 3]] = (0.9, 0.5, 0.8)
     yield "map", layers.describe_map(cosines, "“cat”", "1 − cosine")
     yield "even map", layers.describe_map(np.full((3, 3), 0.7), "words", "mean of 1 − cosine")
-    variance = np.array([0.001, 0.002, 0.003, 0.004, 0.005, 0.01])
-    yield "words of a corpus", layers.describe_corpus(list("fedcba"), variance, "9 texts")
 
 
 def reverse(result: Baseline) -> Baseline:
