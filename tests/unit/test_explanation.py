@@ -567,3 +567,5 @@ def test_the_bundled_model_explains_the_example_of_the_document(bundled: Languag
     explanation = check(make("neural", bundled, epochs=5), a, b)
     assert explanation.cosine == pytest.approx(0.26296, abs=5e-5)
     assert explanation.rest == ("weight decay", "weight decay")
+    fast = check(make("neural", bundled, epochs=5, precision="fast"), a, b)
+    assert fast.cosine == pytest.approx(explanation.cosine, abs=0.01)
