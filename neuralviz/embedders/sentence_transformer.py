@@ -139,7 +139,7 @@ class SentenceTransformerEmbedder(Embedder):
         name = self._prompt_options.get("prompt_name") or self.encoder.default_prompt_name
         prompt = self._prompt_options.get("prompt")
         prefix = prompt if prompt is not None else self.encoder.prompts.get(name or "") or ""
-        parts = token_parts(self.encoder, f"{prefix}{text}")
+        parts = token_parts(self.encoder, text, prefix)
         if parts is None:
             return None
         is_own = parts.text.spans[:, 0] >= len(prefix)

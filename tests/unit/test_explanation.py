@@ -243,11 +243,13 @@ def test_layers_side_by_side(library) -> None:
 # --- sentence encoders ----------------------------------------------------------------------------
 
 
-def encoder_of(folder: Path, *modules: Any, mode: str = "mean", **options: Any) -> Embedder:
+def encoder_of(
+    folder: Path, *modules: Any, mode: str = "mean", include_prompt: bool = True, **options: Any
+) -> Embedder:
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 
-    all_modules = [Transformer(str(folder)), Pooling(32, mode), *modules]
+    all_modules = [Transformer(str(folder)), Pooling(32, mode, include_prompt), *modules]
     return SentenceTransformerEmbedder(
         SentenceTransformer(modules=all_modules, device="cpu", **options), "0"
     )
@@ -296,6 +298,11 @@ def test_a_prompt_belongs_to_no_token(prompt: str, bert_folder: Path) -> None:
     assert explanation.cosine == pytest.approx(whole.cosine, abs=AS_ENCODED)
     assert len(explanation.spans[1]) < len(whole.spans[1])
     assert ["ing dogs"[slice(*span)] for span in explanation.words.spans[0]] == ["ing", "dogs"]
+
+
+def test_a_prompt_that_is_not_pooled(bert_folder: Path) -> None:
+    options = {"prompts": {"mine": "the dog: "}, "default_prompt_name": "mine"}
+    check(encoder_of(bert_folder, include_prompt=False, **options))
 
 
 def test_an_encoder_reads_the_beginning_alone(bert_folder: Path) -> None:
