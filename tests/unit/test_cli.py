@@ -291,6 +291,14 @@ def test_explain_subtracts_the_mean_of_a_corpus(run):
     assert "has no embeddings by “cls”" in refused.stderr
 
 
+def test_explain_says_that_a_run_diverged(run):
+    method = "neural@epochs=3,learning_rate=1e30"
+    result = run("explain", "A dog barks.", "Rates rose.", "--method", method)
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr.startswith("The run diverged on ")
+    assert len(result.stderr.splitlines()) == 1
+
+
 def test_explain_says_where_words_were_left_out(run):
     result = run("explain", "A dog barks.", "Rates rose.", "--method", "avg-diff@epochs=1")
     assert result.exit_code == 0, result.stderr

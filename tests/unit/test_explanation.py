@@ -20,7 +20,7 @@ from neuralviz.embedders import METHODS, ConcatenatedEmbedder, Embedder, make_em
 from neuralviz.embedders.neural import GradientEmbedder, NeuralEmbedder
 from neuralviz.embedders.sentence_transformer import SentenceTransformerEmbedder
 from neuralviz.embedders.splits import Part, SplitVector
-from neuralviz.errors import Stopped, TextError
+from neuralviz.errors import LossWarning, Stopped, TextError
 from neuralviz.evaluation.explanation import Explanation, explain, explain_splits, try_deletions
 from neuralviz.files import RecordFormat
 from neuralviz.micro_tuning.watching import MAX_FOLLOWED_IN_BLOCKS
@@ -527,9 +527,12 @@ def test_an_explanation_stops(library, bert_folder: Path) -> None:
 
 @pytest.mark.parametrize("rate", [1e3, 1e30])
 def test_a_diverged_run(rate: float, library) -> None:
-    """Its weights are huge or no numbers: the parts still sum to the cosine, or it is refused."""
+    """Its weights are huge or no numbers: the parts still sum to the cosine, and it is said."""
     embedder = make("neural", library.model, learning_rate=rate, epochs=6)
-    with pytest.warns(Warning):
+    with pytest.warns(LossWarning, match="diverged on"):
+        explanation = explain(embedder, A, B)
+    check_sums(explanation)
+    with pytest.warns(LossWarning):
         check(embedder)
 
 
