@@ -27,6 +27,7 @@ COMMANDS = {
         "embed",
         "Compute the cosine similarity of all pairs of texts in a file by one or more methods.",
     ),
+    "explain": ("explain", "Explain the cosine similarity of two texts by pairs of their words."),
     "methods": ("embed", "List the embedding methods with their models and options."),
     "corpus": ("corpus", "Save corpora with their embeddings and maps."),
     "project": ("project", "Make a map of a saved corpus, or reuse an existing one."),

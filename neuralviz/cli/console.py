@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.text import Text
 from typer.core import TyperGroup
 
-from neuralviz.errors import NeuralvizError, PrecisionWarning, ShouldStop, Stopped
+from neuralviz.errors import LossWarning, NeuralvizError, PrecisionWarning, ShouldStop, Stopped
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
@@ -49,7 +49,7 @@ class Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            with _print_precision_warnings():
+            with _print_warnings():
                 return super().invoke(ctx)
         except typer.BadParameter as error:
             if error.param is None:
@@ -85,13 +85,13 @@ def _flags_without_types(parameters: list[Any]) -> list[Any]:
 
 
 @contextmanager
-def _print_precision_warnings() -> Iterator[None]:
-    """Print the first warning of emulated precision as a sentence."""
+def _print_warnings() -> Iterator[None]:
+    """Print warnings as sentences, that of emulated precision once."""
     with warnings.catch_warnings():
         show = warnings.showwarning
 
         def print_warning(message: Warning | str, category: type[Warning], *place: Any) -> None:
-            if issubclass(category, PrecisionWarning):
+            if issubclass(category, LossWarning | PrecisionWarning):
                 print_message(str(message))
             else:
                 show(message, category, *place)

@@ -162,7 +162,8 @@ class Embedder(ABC):
     ) -> list[SplitVector] | None:
         """For each text, the parts that add up to its unit vector, one a token, in float64.
 
-        None where the method or the length of a text allows no such split. Raises as `read`.
+        None where the method or the length of a text allows no such split. Raises as `read`, and
+        warns with `LossWarning`.
         """
         splits = self._split(self.read(texts), should_stop)
         return None if splits is None else [split.normalize() for split in splits]

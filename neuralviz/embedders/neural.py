@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
@@ -13,7 +14,7 @@ from torch.func import functional_call
 
 from neuralviz.embedders.base import Embedded, ModelEmbedder, missing_losses
 from neuralviz.embedders.splits import Part, SplitVector, join_splits
-from neuralviz.errors import SettingsError, ShouldStop
+from neuralviz.errors import LossWarning, SettingsError, ShouldStop
 from neuralviz.layers.states import make_pooling, pool_texts
 from neuralviz.micro_tuning.events import collect_result, neural_embeddings
 from neuralviz.micro_tuning.loop import learn, learn_by_epoch, loss_gradients, tune
@@ -102,6 +103,8 @@ class NeuralEmbedder(_LearningEmbedder):
         events = tune(model, read, settings, with_token_shares=True, should_stop=should_stop)
         result = collect_result(events)
         assert result.shares is not None, "shares were asked for"
+        if n_rose := int(result.loss_rose.sum()):
+            warnings.warn(LossWarning(n_rose, len(read)), stacklevel=3)
         deltas = zip(*result.deltas, strict=True)
         return [
             self._split_deltas(text, shares.tokens, layers, "weight decay")

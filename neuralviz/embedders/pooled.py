@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from neuralviz.embedders.base import Embedded, ModelEmbedder, missing_losses
-from neuralviz.embedders.splits import Part, SplitVector, join_splits
+from neuralviz.embedders.splits import SPECIAL_TOKENS, Part, SplitVector, join_splits
 from neuralviz.layers.sbert_wk import part_pooling
 from neuralviz.layers.settings import PoolingName, Variant, check_layer_numbers, check_sbert_wk
 from neuralviz.layers.states import Pooling, make_pooling, pool_texts, split_texts
@@ -19,8 +19,6 @@ from neuralviz.layers.states import Pooling, make_pooling, pool_texts, split_tex
 if TYPE_CHECKING:
     from neuralviz.errors import ShouldStop
     from neuralviz.models import TextModel, TokenizedText
-
-SPECIAL_TOKENS = "special tokens"
 
 
 class _StatesEmbedder(ModelEmbedder):

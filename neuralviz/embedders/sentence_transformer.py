@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 
 from neuralviz.arrays import unit_vectors
 from neuralviz.embedders.base import Embedded, Embedder, missing_losses
-from neuralviz.embedders.splits import Part, SplitVector
+from neuralviz.embedders.splits import SPECIAL_TOKENS, Part, SplitVector
 from neuralviz.errors import SettingsError, ShouldStop, check_stop
 from neuralviz.models.passes import copy_network, explain_failure, seeded
 from neuralviz.models.sentence_transformer import (
@@ -139,16 +139,16 @@ class SentenceTransformerEmbedder(Embedder):
         name = self._prompt_options.get("prompt_name") or self.encoder.default_prompt_name
         prompt = self._prompt_options.get("prompt")
         prefix = prompt if prompt is not None else self.encoder.prompts.get(name or "") or ""
-        parts = token_parts(self.encoder, f"{prefix}{text}")
+        parts = token_parts(self.encoder, text, prefix)
         if parts is None:
             return None
         is_own = parts.text.spans[:, 0] >= len(prefix)
         rows = np.vstack([parts.vectors[is_own], parts.rest + parts.vectors[~is_own].sum(axis=0)])
         word_spans = np.array(parts.text.word_spans)[parts.text.words]
-        own_spans, word_spans = parts.text.spans[is_own], word_spans[is_own]
-        part = Part("last layer", 0, rows)
-        start = len(prefix)
-        return SplitVector(text, own_spans - start, word_spans - start, (part,), "special tokens")
+        spans, word_spans = (  # a word may begin in the prompt
+            np.maximum(pairs[is_own] - len(prefix), 0) for pairs in (parts.text.spans, word_spans)
+        )
+        return SplitVector(text, spans, word_spans, (Part("last layer", 0, rows),), SPECIAL_TOKENS)
 
     def _encode(self, texts: Sequence[str]) -> np.ndarray:
         habits = self._habits

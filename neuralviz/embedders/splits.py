@@ -14,6 +14,8 @@ from neuralviz.words import ShortRepr
 if TYPE_CHECKING:
     from neuralviz.models import TokenizedText
 
+SPECIAL_TOKENS = "special tokens"
+
 
 class Part(NamedTuple):
     """What one layer adds to a vector."""

@@ -12,6 +12,7 @@ import numpy as np
 from sentencex import get_sentence_boundaries
 
 from neuralviz.errors import ShouldStop, TextError, check_stop, never
+from neuralviz.models.tokens import to_utf8
 from neuralviz.words import ShortRepr
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def explain(
     """
     splits = embedder.split([a, b], should_stop=should_stop)
     if splits is None:
-        return _explain_by_leaving_out(embedder, (a, b), centre, should_stop)
+        return _explain_by_leaving_out(embedder, (to_utf8(a), to_utf8(b)), centre, should_stop)
     first, second = splits
     return explain_splits(embedder.name, first, second, centre)
 
@@ -252,7 +253,8 @@ def _word_spans(text: str) -> np.ndarray:
 
 def _sentence_spans(text: str) -> np.ndarray:
     bounds = get_sentence_boundaries("en", text)
-    return np.array([(bound["start_index"], bound["end_index"]) for bound in bounds])
+    spans = [(bound["start_index"], bound["end_index"]) for bound in bounds]
+    return np.array([span for span in spans if text[slice(*span)].strip()])  # not empty lines
 
 
 def _merge_spans(spans: np.ndarray) -> np.ndarray:
@@ -270,7 +272,7 @@ def _membership(spans: np.ndarray, passages: np.ndarray) -> np.ndarray:
     """[passage + 1, token + 1] 1 where a token belongs to a passage, else 0; the last to none."""
     number = np.searchsorted(passages[:, 0], spans[:, 0], side="right") - 1
     members = np.zeros((len(passages) + 1, len(spans) + 1))
-    members[number, np.arange(len(spans))] = 1
+    members[np.maximum(number, 0), np.arange(len(spans))] = 1
     members[-1, -1] = 1
     return members
 

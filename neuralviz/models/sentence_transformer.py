@@ -133,14 +133,14 @@ def encode_together(
 class TokenParts(NamedTuple):
     """What each token of a text adds to its vector, before that is normalised."""
 
-    text: TokenizedText  # tokens beyond the encoder's window add nothing
+    text: TokenizedText  # with its prompt; tokens beyond the encoder's window add nothing
     vectors: np.ndarray  # [token, dim] float64
     rest: np.ndarray  # [dim] what special tokens and biases add
 
 
 @torch.no_grad()
-def token_parts(encoder: SentenceTransformer, text: str) -> TokenParts | None:
-    """The parts that add up to a text's vector; None where its tokens' parts do not.
+def token_parts(encoder: SentenceTransformer, text: str, prompt: str = "") -> TokenParts | None:
+    """The parts that add up to a text's vector, with a prompt; None where they do not.
 
     Each token's vector goes alone through the modules behind the transformer: what is linear in
     the tokens' vectors adds up, whatever its kind.
@@ -152,11 +152,12 @@ def token_parts(encoder: SentenceTransformer, text: str) -> TokenParts | None:
     while isinstance(modules[-1], Normalize):
         modules.pop()
     backend = getattr(getattr(modules[0], "tokenizer", None), "backend_tokenizer", None)
-    features = modules[0](batch_to_device(encoder.preprocess([text]), encoder.device))
+    inputs = encoder.preprocess([text], prompt=prompt or None)
+    features = modules[0](batch_to_device(inputs, encoder.device))
     states, ids = features.get("token_embeddings"), features.get("input_ids")
     if not isinstance(backend, Tokenizer) or states is None or ids is None:
         return None
-    (read,) = tokenize(Reader(backend, NO_LIMIT), [text])
+    (read,) = tokenize(Reader(backend, NO_LIMIT), [f"{prompt}{text}"])
     n, places = states.shape[1], _find_tokens(ids[0].tolist(), read.ids.tolist())
     alone = states * torch.eye(n, device=states.device, dtype=states.dtype)[..., None]
     several = {

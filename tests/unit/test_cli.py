@@ -93,6 +93,9 @@ def test_a_column_of_a_csv_becomes_text_that_holds_every_digit(run, ending: str)
         ("similarity two.txt -o one.txt", "is not a folder that you can write to"),
         ("similarity two.txt -o out" + 5 * " --method cls", "Too many methods (5)"),
         ("similarity two.txt -o out --option cls.layer=1", "“cls”, which is not selected"),
+        ("explain a ' '", "Text 2 is empty"),
+        ("explain a b --method magic", "Unknown method “magic”"),
+        ("explain a b --corpus nothing", "Add a file with `neuralviz corpus add FILE`"),
         ("tune '  '", "The text is empty"),
         ("tune a --blueprints rubbish", "not a blueprint"),
         ("tune a --precision fast --tolerance 0", "above 0 and below 1, not 0"),
@@ -212,6 +215,96 @@ def test_tune_draws_the_run_without_control_codes(run):
     assert "bold" in result.stdout  # the markup is text
     assert not any(c in result.stdout for c in "\x1b\u202e\r")
     assert re.search(r"After 3 epochs .* loss, has fallen", " ".join(result.stdout.split()))
+
+
+RATES = "The central bank raised interest rates again."
+DECISION = "Borrowing became more expensive after the bank's [bold]decision."
+
+
+def test_explain_prints_numbers_where_there_are_no_colours(run):
+    words = ["--method", "mean", "--method", "neural@epochs=2", "--method", "gradient"]
+    result = run("explain", RATES, DECISION, *words)
+    assert result.exit_code == 0, result.stderr
+    of_mean, of_neural, of_gradient, rest = re.split(r"\n\n", result.stdout)
+    assert rest == ""
+    printed = " ".join(of_mean.split())
+    first, second = make_embedder("mean").encode([RATES, DECISION])
+    assert printed.startswith(f"mean: cosine similarity {first @ second:.4f} The (+0.")
+    assert "[ (" in printed and "bold" in printed  # the markup is text
+    assert re.search(r"“bank” with “bank's” adds 0\.\d+\n", of_mean)
+    assert re.search(r"  special tokens: [+−]0\.\d+$", of_mean)
+    assert "cancel" not in of_mean
+    assert of_neural.startswith("neural, exact, 2 epochs: cosine similarity ")
+    assert re.search(r"“\w+” with “[\w']+” subtracts \d+\.\d+\n", of_neural)
+    assert "weight decay: " in of_neural
+    add_up = r"The pairs add up to 0\.\d\d, but those that add have \d+\.\d\d and those that sub"
+    assert re.search(add_up, " ".join(of_neural.split()))
+    assert of_gradient.startswith("gradient: cosine")
+    assert "weight decay" not in of_gradient
+    assert not any(c in result.stdout for c in "\x1b\r")
+
+
+def test_explain_colours_words(run, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    result = run("explain", RATES, DECISION, "--method", "gradient")
+    assert result.exit_code == 0, result.stderr
+    orange, purple = "38;2;224;123;0m", "38;2;143;111;223m"
+    assert f"\x1b[1;{orange}bank's" in result.stdout
+    assert f"\x1b[{purple}" in result.stdout
+    assert "bank's (" not in re.sub(r"\x1b\[[0-9;]*m", "", result.stdout)
+    monkeypatch.setenv("NO_COLOR", "1")
+    plain = run("explain", RATES, DECISION, "--method", "gradient")
+    assert "bank's (+" in re.sub(r"\x1b\[1?0?m", "", plain.stdout)
+    assert orange not in plain.stdout
+
+
+def test_explain_writes_every_number(run, bundled: LanguageModel):
+    words = ["--method", "neural", "--method", "cls", "--option", "epochs=2", "--json"]
+    result = run("explain", RATES, DECISION, *words)
+    assert result.exit_code == 0, result.stderr
+    neural, cls = json.loads(result.stdout)
+    expected = neuralviz.explain(NeuralEmbedder(bundled, epochs=2), RATES, DECISION)
+    assert (neural["method"], neural["texts"]) == ("neural, exact, 2 epochs", [RATES, DECISION])
+    assert neural["cosine"] == pytest.approx(expected.cosine, abs=1e-9)
+    np.testing.assert_allclose(neural["contributions"], expected.words.contributions, atol=1e-9)
+    assert neural["spans"][0][2] == [RATES.index("bank"), RATES.index(" raised")]
+    assert neural["is_exact"]
+    assert np.sum(cls["contributions"]) == pytest.approx(cls["cosine"], abs=1e-9)
+    said = run("explain", RATES, DECISION, "--method", "cls").stdout
+    assert "with" not in said  # no word has a part of [CLS]
+
+
+def test_explain_subtracts_the_mean_of_a_corpus(run):
+    Path("few.txt").write_text("A dog barks.\nRates rose.\nThe bank lends.\n")
+    assert run("corpus", "add", "few.txt", "--method", "mean").exit_code == 0
+    words = ["explain", RATES, DECISION, "--method", "mean", "--corpus", "few.txt"]
+    (numbers,) = json.loads(run(*words, "--json").stdout)
+    vectors = make_embedder("mean").encode(["A dog barks.", "Rates rose.", "The bank lends."])
+    x, y = make_embedder("mean").encode([RATES, DECISION]) - vectors.mean(axis=0)
+    expected = x @ y / np.linalg.norm(x) / np.linalg.norm(y)
+    assert numbers["cosine"] == pytest.approx(float(expected), abs=1e-5)
+    assert numbers["rest"] == ["special tokens, mean of all texts"] * 2
+    assert "mean, centred on “few.txt”: cosine" in run(*words).stdout
+    refused = run("explain", RATES, DECISION, "--method", "cls", "--corpus", "few.txt")
+    assert refused.exit_code == 2
+    assert "has no embeddings by “cls”" in refused.stderr
+
+
+def test_explain_says_that_a_run_diverged(run):
+    method = "neural@epochs=3,learning_rate=1e30"
+    result = run("explain", "A dog barks.", "Rates rose.", "--method", method)
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr.startswith("The run diverged on ")
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_explain_says_where_words_were_left_out(run):
+    result = run("explain", "A dog barks.", "Rates rose.", "--method", "avg-diff@epochs=1")
+    assert result.exit_code == 0, result.stderr
+    printed = " ".join(result.stdout.split())
+    assert "This method has no exact sum. Its words were left out in turn." in printed
+    assert "all words together: " in printed
 
 
 def test_a_learning_rate_that_blows_up_is_said(run):
