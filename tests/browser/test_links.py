@@ -219,7 +219,7 @@ STATES: dict[str, Callable[[Page], None]] = {
     "compare?compare-example=Word+order&m2=cls&m3=none": choose_pair,
     "corpus_map?corpus={corpus}&map-b=cls&map-a-reducer=PCA&map-b-reducer=PCA": search_and_select,
     "evaluation?evaluation-source=Saved+corpus&evaluation-corpus={corpus}": evaluate,
-    "layers?layers-more=true": lambda page: choose(page, "Token", "3."),
+    "layers?layers-view=A+text&layers-more=true": lambda page: choose(page, "Token", "3."),
     "training": zoom,
     "frozen_features?frozen-more=Two+texts": type_two_texts,
     "?epochs=2": tune_and_ask,

@@ -106,7 +106,7 @@ def test_a_run_is_started_once_outlives_its_page_and_is_started_again(
     expect(page.get_by_role("heading", name="Run 2")).to_be_visible()
     page.get_by_role("link", name="Layer dynamics", exact=True).click()
     # a text is not kept waiting by the run
-    expect(page.locator(".st-key-slide-layers-text .main-svg").first).to_be_visible()
+    expect(page.locator(".st-key-slide-layers-lens .main-svg").first).to_be_visible()
     page.get_by_role("link", name="Micro-tuning", exact=True).click()
     expect(page.get_by_role("heading", name="Run 2")).to_be_visible()
     stop(page)
