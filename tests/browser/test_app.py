@@ -162,15 +162,15 @@ def test_a_question_leads_to_the_figure_that_answers_it(page: Page, address: str
     page.goto(address)
     page.get_by_role("link", name="How it works", exact=True).click()
     page.get_by_role("button", name="Ten questions").click()
-    page.get_by_role("button", name="What does the model know now?").click()
-    answer = page.locator(".st-key-slide-recorded-try")
+    page.get_by_role("button", name="Which words changed the weights most?").click()
+    answer = page.locator(".st-key-slide-recorded-words")
     answer.wait_for(timeout=MINUTE)
     card = page.locator(".st-key-asked")
-    expect(card).to_contain_text("What does the model know now?")
+    expect(card).to_contain_text("Which words changed the weights most?")
     expect(answer).to_be_in_viewport(ratio=0.9)
     page.wait_for_function(
         """() => {
-            const [card, answer] = ['.st-key-asked', '.st-key-slide-recorded-try'].map(
+            const [card, answer] = ['.st-key-asked', '.st-key-slide-recorded-words'].map(
                 (one) => document.querySelector(one).getBoundingClientRect())
             return card.top >= 0 && card.bottom <= answer.top && answer.bottom <= 900
         }"""
