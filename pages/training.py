@@ -1,7 +1,7 @@
 """Training: an encoder learns from a corpus, and one sees how well it knows it, step by step."""
 
 from neuralviz.ui.page import show_page_header
-from neuralviz.ui.training import open_folder, show
+from neuralviz.ui.training import show
 
 show_page_header(
     "Training",
@@ -22,4 +22,3 @@ show_page_header(
 )
 
 show()
-open_folder()

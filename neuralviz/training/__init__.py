@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from neuralviz.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from neuralviz.training.callback import SnapshotCallback as SnapshotCallback
     from neuralviz.training.learner import make_learner as make_learner
     from neuralviz.training.learner import measure_untrained as measure_untrained
     from neuralviz.training.loop import identity as identity
@@ -17,15 +16,13 @@ if TYPE_CHECKING:
     from neuralviz.training.record import TrainingStarted as TrainingStarted
     from neuralviz.training.record import TrainingStep as TrainingStep
     from neuralviz.training.record import Watch as Watch
-    from neuralviz.training.record import read_folder as read_folder
     from neuralviz.training.saving import check_family_can_be_saved as check_family_can_be_saved
     from neuralviz.training.saving import save_encoder as save_encoder
 
 _NAMES = {
-    "callback": "SnapshotCallback",
     "learner": "make_learner measure_untrained",
     "loop": "identity restore_training train",
-    "record": "TrainingEnded TrainingStarted TrainingStep Watch read_folder",
+    "record": "TrainingEnded TrainingStarted TrainingStep Watch",
     "saving": "check_family_can_be_saved save_encoder",
 }
 __all__ = " ".join(_NAMES.values()).split()

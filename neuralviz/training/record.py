@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -22,8 +21,6 @@ from neuralviz.words import ShortRepr, many
 if TYPE_CHECKING:
     from neuralviz.training.learner import Learner
 
-RECORDING_FILE = "training.npz"  # within the folder of snapshots
-MOST_BYTES = 1 << 29  # of that file, unpacked
 CURVES = ("loss", "learning_rate", "alignment", "uniformity")  # see `TrainingStep`
 
 KEPT_BYTES = 16 << 30  # for all trainings; the longest unused are deleted first
@@ -239,43 +236,6 @@ class Lesson:
 
 
 LESSONS_FORMAT = RecordFormat("a training", version=7, classes=(Lesson, Snapshot, TrainingSettings))
-
-
-# --- trainings by another program ----------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class RecordedTraining:
-    lesson: Lesson
-    model: str  # name of the base model; may be empty
-    watched: str  # hash of the watched texts and their labels
-
-
-RECORDING_FORMAT = RecordFormat(
-    "a recorded training", version=2, classes=(*LESSONS_FORMAT.classes, RecordedTraining)
-)
-
-
-def read_folder(folder: str | Path) -> RecordedTraining:
-    """What a `SnapshotCallback` has recorded so far; `NeuralvizError` if missing or damaged."""
-    try:
-        path = Path(folder).expanduser() / RECORDING_FILE
-        if not path.exists():
-            raise NeuralvizError(
-                f"{folder} holds no snapshots. neuralviz.training.SnapshotCallback writes the "
-                "first before the first step."
-            )
-        with zipfile.ZipFile(path) as archive:
-            n_bytes = sum(member.file_size for member in archive.infolist())
-        recorded = RECORDING_FORMAT.unpack(path.read_bytes()) if n_bytes <= MOST_BYTES else None
-        if not isinstance(recorded, RecordedTraining) or not isinstance(recorded.lesson, Lesson):
-            raise ValueError("This is not a recorded training.")
-        return recorded
-    except (OSError, RuntimeError, ValueError, zipfile.BadZipFile) as error:
-        raise NeuralvizError(
-            f"Could not read the snapshots in {str(folder)[:80]}: they are damaged, too large, or "
-            "of another version of neuralviz."
-        ) from error
 
 
 # --- texts that moved ----------------------------------------------------------------------------

@@ -63,6 +63,7 @@ from neuralviz.ui.inputs import (
 from neuralviz.ui.micro_tuning import find_layers, list_presets
 from neuralviz.ui.page import (
     dim_old_results,
+    hide_on_stage,
     is_tour_at,
     plain,
     show_only_on_stage,
@@ -518,7 +519,7 @@ def _show_guesses(text: str, read: ReadText | None, _live: bool) -> None:
     if n_left:
         st.caption(f"Of {many(len(before.text), 'token')}, the first {len(before.tokens)}.")
     sides = {moment: lens.probability[position] for moment, lens in moments.items()}
-    with slide(f"{LENS_KEY}-lead", ""):
+    with hide_on_stage(f"{LENS_KEY}-lead"):
         show_figure(
             plots.leads_figure(sides, f"Probability of “{escape(word)}” at every layer"),
             "lens-token",

@@ -37,10 +37,8 @@ from neuralviz.training.record import (
     CURVES,
     Lesson,
     NewNeighbours,
-    RecordedTraining,
     Watch,
     new_neighbours,
-    read_folder,
 )
 from neuralviz.training.settings import (
     LEARNING_RATE,
@@ -59,7 +57,6 @@ from neuralviz.training.settings import (
 from neuralviz.ui.address import remember_number
 from neuralviz.ui.choices import choose_one, corpus_store, pick_corpus, save_by_name
 from neuralviz.ui.figures import show_figure, show_table
-from neuralviz.ui.inputs import remember_texts
 from neuralviz.ui.limits import effective_settings
 from neuralviz.ui.page import (
     hide_on_stage,
@@ -79,7 +76,6 @@ RUNS = SessionRuns("training")
 TABLES = SessionRuns("training-table")
 HEIGHT = 310  # px, of the figures on the first screen
 N_LISTED = 15  # texts whose neighbours changed most
-FOLDER = "training-folder"
 FILL = "Fill the table"
 MOST_SEEDS = 10
 PIXELS_A_ROW = 46
@@ -412,50 +408,6 @@ def _show_table(task: FillTrainingTable, corpus: str, result: FilledTable, _live
         height=max(320, 140 + PIXELS_A_ROW * len({cell.row for cell in result.cells})),
     )
     show_table(tables.training_frame(table, result.cells), "training-table-numbers")
-
-
-# --- a training by another program -------------------------------------------------------------
-
-
-def open_folder() -> None:
-    """Ask for a folder that `SnapshotCallback` writes, and show its snapshots."""
-    if effective_settings().demo:
-        return
-    with st.expander("Open a folder of snapshots"):
-        st.caption(
-            "`neuralviz.training.SnapshotCallback` records a training by sentence-transformers' "
-            "Trainer into a folder. Open it again to see later steps."
-        )
-        remember_texts(f"{FOLDER}-opened", {FOLDER: ""})
-        with st.container(horizontal=True, vertical_alignment="bottom"):
-            folder = st.text_input(
-                "Folder", key=FOLDER, placeholder="/path/to/snapshots", persist_state="session"
-            ).strip()
-            pressed = st.button("Open", icon=":material/folder_open:", key=f"{FOLDER}-open")
-    opened, recorded = st.session_state.get(f"{FOLDER}-read", ("", None))
-    if not folder:
-        return
-    try:
-        if pressed or folder != opened:
-            recorded = read_folder(folder)
-            st.session_state[f"{FOLDER}-read"] = folder, recorded
-        _show_snapshots(folder, recorded)
-    except NeuralvizError as error:
-        show_error(error)
-    except (ValueError, LookupError, TypeError, AttributeError):  # nobody checked the numbers
-        show_error(NeuralvizError(f"The snapshots in {folder} are damaged."))
-
-
-def _show_snapshots(folder: str, recorded: RecordedTraining) -> None:
-    lesson = recorded.lesson
-    settings = {"folder": folder, "model": recorded.model, "steps": f"{lesson.steps:,}"}
-    st.subheader(plain(Path(folder).name), anchor=False)
-    steps = f"{many(lesson.step, 'step')} of {lesson.steps:,}"
-    state = "finished" if lesson.is_over else "so far"
-    n_snapshots = many(len(lesson.snapshots), "snapshot")
-    st.caption(plain(f"{folder}: {steps}, {state}; {n_snapshots}."))
-    sentence = headlines.describe_lessons([lesson], "label")
-    _show_lessons(FOLDER, sentence, [lesson], "label", About("A recorded training", settings))
 
 
 # --- the widgets ---------------------------------------------------------------------------------

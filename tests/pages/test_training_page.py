@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -19,8 +18,6 @@ from neuralviz.models.shared import encoders_folder, trained_encoders
 from neuralviz.paths import home
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import Corpus, CorpusStore
-from neuralviz.training.record import RECORDING_FORMAT, Lesson, RecordedTraining, Snapshot
-from neuralviz.training.settings import TrainingSettings
 from neuralviz.ui import choices
 from neuralviz.ui.page import plain
 from tests.support.models import save_family
@@ -185,39 +182,3 @@ def test_what_cannot_be_trained_is_said_before_the_press(tiny: str) -> None:
     assert can_train()
     page = train(opened(corpus, tiny, **SHORT, training_frozen_blocks="3"))
     assert "nothing is left to train" in read_page(page)
-
-
-def write_recording(folder: Path, is_over: bool) -> None:
-    """A training of 20 of 40 steps, as another program leaves it."""
-    snapshots = tuple(
-        Snapshot(step, np.array([0.2, 0.3, share]), np.arange(8) < 8 * share, np.zeros((8, 7), int))
-        for step, share in ((0, 0.25), (10, 0.5), (20, 0.75))
-    )
-    curves = np.tile(np.linspace(2, 1, 20)[:, None], 4)
-    lesson = Lesson(
-        TrainingSettings(), steps=40, curves=curves, snapshots=snapshots, is_over=is_over
-    )
-    folder.mkdir(exist_ok=True)
-    recorded = RecordedTraining(lesson, "someone/encoder", "")
-    (folder / "training.npz").write_bytes(RECORDING_FORMAT.pack(recorded))
-
-
-def test_a_training_by_another_program_is_looked_at_while_it_runs_and_again(tmp_path: Path) -> None:
-    def app() -> None:
-        from neuralviz.ui.training import open_folder
-
-        open_folder()
-
-    page = AppTest.from_function(app, default_timeout=60).run()
-    write_recording(tmp_path / "run", is_over=False)
-    for folder, answer in (
-        (str(tmp_path / "nowhere"), "holds no snapshots"),
-        (str(tmp_path / "run"), "20 steps of 40, so far; 3 snapshots."),
-    ):
-        page.text_input(key="training-folder").set_value(folder)
-        assert answer in read_page(press(page, "Open"))
-    assert "for 75% of 8 texts, against 25% with" in read_page(page)
-    assert len(page.get("bidi_component")) == 3
-    write_recording(tmp_path / "run", is_over=True)
-    assert "so far" in read_page(page.run())  # what was opened stays until it is opened again
-    assert "20 steps of 40, finished" in read_page(press(page, "Open"))
