@@ -16,6 +16,7 @@ from neuralviz.embedders import FOR_CORPORA, embedder_specs, make_embedder, spli
 from neuralviz.embedders.specs import labels_by_spec
 from neuralviz.errors import Stopped
 from neuralviz.evaluation.explanation import Explanation, explain
+from neuralviz.headlines.explanation import NamedPairs, describe_words
 from neuralviz.models.tokens import check_texts
 from neuralviz.words import choose_format, number
 
@@ -23,7 +24,6 @@ ORANGE, PURPLE = "#E07B00", "#8F6FDF"
 EXPLAINED = ("neural", "mean", "sbert-wk")
 N_PAIRS = 6  # that are printed
 STRONG, WEAK = 0.5, 0.1  # of the largest sum; weaker words are not coloured
-CANCELLING = 2  # times the cosine that the pairs have without their signs
 
 commands = typer.Typer(add_completion=False)
 
@@ -70,30 +70,27 @@ def _list_numbers(label: str, explanation: Explanation) -> dict[str, object]:
 
 
 def _print_explanation(label: str, explanation: Explanation) -> None:
-    (spans, cells), cosine = explanation.words, explanation.cosine
-    print_line(f"{label}: cosine similarity {number(cosine, '.4f')}", "bold")
+    pairs, spans = (
+        NamedPairs.of_texts(explanation.texts, explanation.words),
+        explanation.words.spans,
+    )
+    cells = pairs.contributions
+    print_line(f"{label}: cosine similarity {number(explanation.cosine, '.4f')}", "bold")
     if not explanation.is_exact:
         print_line("This method has no exact sum. Its words were left out in turn.")
     sums = cells.sum(axis=1)[:-1], cells.sum(axis=0)[:-1]
     largest = max(float(np.abs(side).max()) for side in sums) or 1.0
     for text, places, side in zip(explanation.texts, spans, sums, strict=True):
         stdout().print(_colour_words(text, places, side, largest))
-    inner = cells[:-1, :-1]
-    order = np.argsort(-np.abs(inner), axis=None, kind="stable")[:N_PAIRS]
-    order = order[inner.ravel()[order] != 0]  # as of [CLS] alone
-    digits = choose_format(inner.ravel()[order].tolist())
-    for row, column in zip(*np.unravel_index(order, inner.shape), strict=True):
-        value = inner[row, column]
-        pair = zip(explanation.texts, (spans[0][row], spans[1][column]), strict=True)
-        words = [text[start:end].strip() for text, (start, end) in pair]
+    strongest = [pair for pair in pairs.strongest(N_PAIRS) if pair[2]]  # none with [CLS] alone
+    digits = choose_format([value for *_, value in strongest])
+    for first, second, value in strongest:
         verb, colour = ("adds", ORANGE) if value >= 0 else ("subtracts", PURPLE)
-        print_line(f"  “{words[0]}” with “{words[1]}” {verb} {abs(value):{digits}}", colour)
+        print_line(f"  “{first}” with “{second}” {verb} {abs(value):{digits}}", colour)
     if rest := " and ".join(dict.fromkeys(filter(None, explanation.rest))):
-        print_line(f"  {rest}: {number(cells.sum() - inner.sum(), f'+{digits}')}")
-    above, below = cells[cells > 0].sum(), -cells[cells < 0].sum()
-    if above + below > CANCELLING * abs(cosine):
-        add_up = f"The pairs add up to {number(cosine, '.2f')}, but those that add have"
-        print_line(f"{add_up} {above:.2f} and those that subtract {below:.2f}: large parts cancel.")
+        print_line(f"  {rest}: {number(cells.sum() - cells[:-1, :-1].sum(), f'+{digits}')}")
+    are_equal = explanation.texts[0] == explanation.texts[1]
+    print_line(describe_words({explanation.method: pairs}, are_equal=are_equal))
     print_line()
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from neuralviz.evaluation.explanation import Passages
 from neuralviz.headlines import write_values
 from neuralviz.words import joined, number
 
@@ -22,6 +23,14 @@ class NamedPairs(NamedTuple):
     first: Sequence[str]  # names
     second: Sequence[str]
     contributions: np.ndarray  # [first + 1, second + 1]; the last belong to no word
+
+    @classmethod
+    def of_texts(cls, texts: Sequence[str], passages: Passages) -> NamedPairs:
+        names = [
+            [text[start:end].strip() for start, end in spans]
+            for text, spans in zip(texts, passages.spans, strict=True)
+        ]
+        return cls(names[0], names[1], passages.contributions)
 
     @property
     def cosine(self) -> float:

@@ -10,7 +10,7 @@ import streamlit as st
 
 from neuralviz.arrays import unit_vectors
 from neuralviz.embedders import EmbedderSpec
-from neuralviz.evaluation.explanation import Explanation, Passages
+from neuralviz.evaluation.explanation import Explanation
 from neuralviz.headlines.explanation import NamedPairs, describe_deletions, describe_words
 from neuralviz.jobs.comparing import ExplainPair, PairExplanation
 from neuralviz.models.shared import ModelRef
@@ -117,15 +117,7 @@ def _name_pairs(explanations: Sequence[Explanation]) -> list[NamedPairs]:
     is_short = max(map(len, first.words.spans)) <= MOST_WORDS
     spans = (first.words if is_short else first.sentences).spans
     grouped = [explanation.group(spans) for explanation in explanations]
-    return [_name_passages(first.texts, passages) for passages in grouped]
-
-
-def _name_passages(texts: Sequence[str], passages: Passages) -> NamedPairs:
-    names = [
-        [text[start:end].strip() for start, end in spans]
-        for text, spans in zip(texts, passages.spans, strict=True)
-    ]
-    return NamedPairs(names[0], names[1], passages.contributions)
+    return [NamedPairs.of_texts(first.texts, passages) for passages in grouped]
 
 
 def _show_words(

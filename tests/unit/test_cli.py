@@ -232,7 +232,7 @@ def test_explain_prints_numbers_where_there_are_no_colours(run):
     assert printed.startswith(f"mean: cosine similarity {first @ second:.4f} The (+0.")
     assert "[ (" in printed and "bold" in printed  # the markup is text
     assert re.search(r"“bank” with “bank's” adds 0\.\d+\n", of_mean)
-    assert re.search(r"  special tokens: [+−]0\.\d+$", of_mean)
+    assert re.search(r"  special tokens: [+−]0\.\d+\n", of_mean)
     assert "cancel" not in of_mean
     assert of_neural.startswith("neural, exact, 2 epochs: cosine similarity ")
     assert re.search(r"“\w+” with “[\w']+” subtracts \d+\.\d+\n", of_neural)
