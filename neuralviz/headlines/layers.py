@@ -122,7 +122,7 @@ def explain_layers(coefficient: str, headline: str) -> str:
         "(a word, a part of it, or the mark at the start or end), or the mean of all; layer 0 is "
         f"what the first one reads. **{coefficient}**: 1 if cosines and people's scores rise "
         f"together, 0 if they are unrelated. {explain_interval(headline)}"
-    )
+    ).rstrip()
 
 
 def describe_text(
@@ -255,7 +255,7 @@ def explain_ladder(ladder: Ladder, rungs: Sequence[Rung], headline: str) -> str:
         f"The regression and the networks learn them{learnt}; the model that makes the vectors "
         f"(lists of numbers) does not.\n{lines}\n{COSINE_IN_SHORT} **Spearman**: 1 is people's "
         f"order of the pairs, 0 a random one. {explain_interval(headline)}"
-    )
+    ).rstrip()
 
 
 def warn_of_rung(ladder: Ladder, rung: Rung) -> list[str]:

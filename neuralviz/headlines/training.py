@@ -91,7 +91,7 @@ def explain_pairs(lessons: Sequence[Lesson], headline: str) -> str:
         f"Training changes {part}; **no training** is its start.{mean} Training sees no labels and "
         "brings the vectors of the two chunks of a pair (a few sentences each) together. "
         f"{lines} {explain_interval(headline)}"
-    )
+    ).rstrip()
 
 
 def explain_moves(*, has_labels: bool, has_lines: bool) -> str:
