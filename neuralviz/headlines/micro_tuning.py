@@ -187,14 +187,14 @@ def describe_settings(settings: TuningSettings) -> dict[str, str]:
 
 
 def short_layer_names(names: Sequence[str]) -> list[str]:
-    """Layer names without their common parts: ``block 5 · output.dense.bias``."""
+    """Layer names without their common parts: ``block 6 · output.dense.bias``."""
     return [_shorten_layer(name.split(".")) for name in names]
 
 
 def _shorten_layer(parts: list[str]) -> str:
     for place, part in enumerate(parts[:-1]):
         if part.isdigit():
-            return f"block {part} · {'.'.join(parts[place + 1 :])}"
+            return f"block {int(part) + 1} · {'.'.join(parts[place + 1 :])}"
     return ".".join(parts[-2:])
 
 

@@ -304,7 +304,7 @@ def _show_importance(states: TokenStates, weights: TokenWeights, provenance: Abo
         files=table_files(table, "token-importance", provenance),
     )
     with show_only_on_stage("importance"):
-        st.markdown(headlines.EXPLAIN_TEXT)
+        st.markdown(headlines.TEXT_IN_SHORT)
     st.caption(f"Words in colour by importance, up to {highest:.1%}.")
 
 
@@ -502,7 +502,7 @@ def _show_guesses(text: str, read: ReadText | None, _live: bool) -> None:
     about = About("Guesses by layer", {"text": shorten(before.text.text, 60)})
     sentence = headlines.describe_lens(word, before, after, position)
     with slide(LENS_KEY, plain(sentence)):
-        show_only_on_stage(LENS_KEY).markdown(headlines.EXPLAIN_LENS)
+        show_only_on_stage(LENS_KEY).markdown(headlines.LENS_IN_SHORT)
         moments = {"before": before} | ({"after": after} if after else {})
         for moment, lens in moments.items():
             with allow_swiping(f"{LENS_KEY}-{moment}-wide", 140 + 46 * len(lens.tokens)):

@@ -55,6 +55,8 @@ def test_the_words_that_are_named_have_colours_in_the_layers_that_count() -> Non
     named = [line for line in figure.data if line.showlegend]
     assert [line.name for line in named] == ["other words", *(f"&lt;{i}&gt;" for i in range(3))]
     assert len(figure.data) == plots.MAX_WORDS
+    assert all((line.legendgroup == "others") == (line not in named[1:]) for line in figure.data)
+    assert plots.turns_figure(words[:4], 3, 2).data[0].name == "another word"
     assert all(len(line.y) == 4 and list(line.x) == [3, 4, 5, 6] for line in figure.data)
     (only,) = plots.turns_figure(words[:1], 1, 0).data
     assert only.showlegend
