@@ -59,11 +59,13 @@ def describe_similar_texts(
     return _describe_nearest(measured) if len(measured) > 1 else _describe_extremes(measured[0])
 
 
-def describe_agreement(similarities: Sequence[Similarity], hardly_read: Sequence[int] = ()) -> str:
+def describe_agreement(
+    similarities: Sequence[Similarity], hardly_read: Sequence[int] = ()
+) -> tuple[str, str]:
     """On which texts two methods differ most, of those that are read, and how far they agree.
 
-    The second paragraph, or the only one, is on their rankings of the pairs; of several methods,
-    the two are those that agree least.
+    The latter, which may be all that there is, is on their rankings of the pairs; of several
+    methods, the two are those that agree least.
     """
     correlations = rank_correlations(similarities)
     (i, j), *further = correlated_methods(correlations) or [(0, 1)]
@@ -73,26 +75,29 @@ def describe_agreement(similarities: Sequence[Similarity], hardly_read: Sequence
     written, pairs = number(correlation, ".2f"), many(n_pairs, "pair")
     difference = _describe_difference(first, second, hardly_read)
     if n_pairs < FEWEST_PAIRS:
-        return begin(f"{names} {difference or f'rank {pairs} equally'}.")
+        return begin(f"{names} {difference or f'rank {pairs} equally'}."), ""
     if not np.isfinite(correlation):
-        return begin(f"{names} cannot be compared: by one of them, all pairs are equally similar.")
-    subject, possessors = names, f"{first.method}'s and {second.method}'s"
+        reason = "by one of them, all pairs are equally similar"
+        return begin(f"{names} cannot be compared: {reason}."), ""
+    subject, asked, possessors = names, names, f"{first.method}'s and {second.method}'s"
     if difference:
-        subject, possessors = "they", "these two methods'"
+        subject, asked, possessors = "they", "the methods", "these two methods'"
     claim = f"{subject} agree little: their"
     if correlation <= 0 or agree_by_chance(first, second) > SIGNIFICANT:
         claim = f"{subject} do not agree significantly: their"
         if correlation >= IN_PART:
             n_texts = many(int((first.has_vector & second.has_vector).sum()), "text")
-            claim = f"{n_texts} are too few to tell whether {subject} agree: their"
+            claim = f"{n_texts} are too few to tell whether {asked} agree: their"
     elif correlation >= AGREE:
         claim = f"all methods agree: even {possessors}" if further else f"{subject} agree: their"
     elif further:
-        claim = f"of all methods, {subject} agree least: their"
+        claim = f"{'these two' if difference else names} agree least of all methods: their"
     elif correlation >= IN_PART:
         claim = f"{subject} agree in part: their"
     claim = f"{claim} rankings of {pairs} have a correlation of {written} (1: the same order)."
-    return begin(f"{names} {difference}.\n\nOn the whole, {claim}" if difference else claim)
+    if difference:
+        return begin(f"{names} {difference}."), f"On the whole, {claim}"
+    return begin(claim), ""
 
 
 def _describe_difference(first: Similarity, second: Similarity, hardly_read: Sequence[int]) -> str:
@@ -103,7 +108,7 @@ def _describe_difference(first: Similarity, second: Similarity, hardly_read: Seq
     first_rank, second_rank = (f"{round(s.ranks[pair]):,}" for s in (first, second))
     n_pairs = f"{np.isfinite(first.of_pairs).sum():,}"
     are_read = bool(hardly_read) and not {*pair}.intersection(hardly_read)
-    among = " of those that the model reads" * are_read
+    among = " of those that the bundled model reads" * are_read
     return (
         f"differ most on texts {pair[0] + 1} and {pair[1] + 1}{among}: this pair has rank "
         f"{first_rank} of {n_pairs} by {first.method}, {second_rank} by {second.method} (1: most "

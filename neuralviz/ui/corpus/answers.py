@@ -108,9 +108,8 @@ def _describe_words(view: MapView, query: str) -> str:
         )
         if name != UNNAMED
     ]
-    method = name_methods(view.maps)[0] if len(view.methods) > 1 else ""
     return headlines.describe_matches(
-        plain(query), int(chosen.sum()), int(searched.sum()), clusters, method
+        plain(query), int(chosen.sum()), int(searched.sum()), clusters, view.first_method
     )
 
 
