@@ -97,10 +97,9 @@ def list_layers(
     loaded = shared_model(model)
     heading = None
     for layer in loaded.layers:
-        group = layer.part if layer.block is None else f"block {layer.block}"
-        if group != heading:
-            typer.echo(group)
-            heading = group
+        if layer.block_name != heading:
+            heading = layer.block_name
+            typer.echo(heading)
         marks = "  [head]" * (layer.name in loaded.head_layers)
         marks += "  [last_block]" * (layer.name in loaded.last_block_layers)
         typer.echo(f"  {layer.size:>6}  {layer.name}{marks}")

@@ -132,12 +132,12 @@ def worst_cases(data: DataSet, measured: Measured) -> dict[str, pd.DataFrame]:
             "cosine similarity": measured.products[rows],
         }
     if worst := measured.worst_triplets:
-        cases["Texts nearer to another group than to their own"] = {
+        cases["Worst broken triplet of each text"] = {
             "text": texts(worst.anchor),
             "text of its group": texts(worst.positive),
-            "cosine": worst.alike,
+            "cosine (own group)": worst.alike,
             "text of another group": texts(worst.negative),
-            "other cosine": worst.unlike,
+            "cosine (other group)": worst.unlike,
         }
     missed = measured.outvoted
     cases["Texts with the fewest votes for their own label"] = {

@@ -27,7 +27,7 @@ COSINE_IN_SHORT = (
 )
 INTERVAL_IN_SHORT = (
     "The **95% interval** is the likely range of the true value; a difference is **significant** "
-    "where this range does not contain 0."
+    "where its interval does not contain 0."
 )
 METHOD_LINES = {  # with fewer terms than `METHODS` has, and true of all options
     "neural": "the change in a model's weights when it trains on the text alone",
@@ -107,13 +107,15 @@ class Headline:
             outcome, rivals = "level", top[1:]
         elif unknown:
             outcome, rivals = "unknown", unknown[:1]
+        rest = [] if unknown else [i for i in ahead if i not in rivals]
+        named = [entries[i].value for i in (0, *rivals, *rest)]
         return cls(
-            measured,
+            replace(measured, others=(*measured.others, *named)),
             entries[0],
             tuple(entries[i] for i in rivals),
             outcome,
             interval(0, rivals[0]) if len(rivals) == 1 else None,
-            () if unknown else tuple(entries[i] for i in ahead if i not in rivals),
+            tuple(entries[i] for i in rest),
             reason,
         )
 
@@ -159,9 +161,8 @@ class Headline:
         return f"{self.measured.guesser} ({guess})"
 
     def _name_rest(self) -> str:
-        values = [self.best.value, *(entry.value for entry in (*self.rivals, *self.rest))]
-        written = write_values([*values, *self.measured.others], self.measured.is_share)
-        rest = zip(self.rest, written[1 + len(self.rivals) :], strict=False)
+        values = [*(entry.value for entry in self.rest), *self.measured.others]
+        rest = zip(self.rest, write_values(values, self.measured.is_share), strict=False)
         return join_names([f"{entry.name} ({value})" for entry, value in rest])
 
     def _write_bounds(self) -> str:
@@ -264,6 +265,11 @@ def explain_methods(methods: Iterable[str], name: Name = "**{}**".format) -> str
     return " ".join(
         f"{name(method)}: {METHOD_LINES.get(method, line)}." for method, line in lines.items()
     )
+
+
+def explain_interval(sentence: str) -> str:
+    """What a 95% interval and a significant difference are, where a sentence names either."""
+    return INTERVAL_IN_SHORT * ("95% interval" in sentence or "significant" in sentence)
 
 
 def begin(sentence: str) -> str:

@@ -22,7 +22,6 @@ from neuralviz.evaluation.yardsticks import (
     yardsticks_of,
 )
 from neuralviz.headlines import (
-    INTERVAL_IN_SHORT,
     MOST_NAMED,
     NO_INTERVAL,
     SIGNIFICANT,
@@ -31,6 +30,7 @@ from neuralviz.headlines import (
     Measured,
     Name,
     begin,
+    explain_interval,
     explain_methods,
     join_names,
     most_and_least,
@@ -54,10 +54,12 @@ _BROKEN = {
     "triplets": ("the text of another group is nearer in", "triplet"),
 }
 FAR = 0.25  # of all ranks: a pair that is no further from its own is not far off
-_YARDSTICKS = {
+YARDSTICKS_IN_SHORT = {
     "correlations": "A correlation of 1 is people's order of the pairs, 0 is chance.",
-    "pairs": "A **comparison** is of a similar and a dissimilar pair.",
-    "triplets": "A **triplet** is a text, one of its group, and one of another group.",
+    "pairs": "A **comparison** is of a similar and a dissimilar pair; it is wrong unless the "
+    "similar pair is rated as more similar.",
+    "triplets": "A **triplet** is a text, one of its group, and one of another group; it is "
+    "**broken** (wrong) unless the one of its group is nearer.",
 }
 _FIGURES_NOUN = 16  # characters of one that stands in a figure
 _LONGEST_NOUN = 30  # characters of a column's name that stands in a sentence
@@ -127,10 +129,8 @@ def _compare(
 
 def _side_of_guessing(yardstick: Yardstick, method: RankedMethod) -> str:
     """Whether a method's whole interval is ``better`` or ``worse`` than guessing, or neither."""
-    bounds, chance = (
-        method.measured.interval(yardstick.name),
-        yardstick.compute_chance(method.measured),
-    )
+    bounds = method.measured.interval(yardstick.name)
+    chance = yardstick.compute_chance(method.measured)
     if bounds is None:
         return "unknown"
     leads = [yardstick.sign * (bound - chance) for bound in bounds]
@@ -280,7 +280,7 @@ def _shorten_noun(noun: str) -> str:
 
 
 def explain_terms(
-    results: Results, data: int, yardstick: Yardstick, name: Name, quote: Name
+    results: Results, data: int, yardstick: Yardstick, name: Name, quote: Name, verdict: str
 ) -> str:
     """What the labels, the measure and the methods of a verdict are, in a few words each."""
     measured_data, terms = results.data[data], []
@@ -291,17 +291,14 @@ def explain_terms(
     if yardstick.measure in _BY_LABELS:
         noun = _label_noun(measured_data, quote)
         terms.append(f"**Majority baseline**: always guessing the most frequent {noun}.")
-    terms += [_YARDSTICKS.get(yardstick.measure, ""), INTERVAL_IN_SHORT]
+    terms += [YARDSTICKS_IN_SHORT.get(yardstick.measure, ""), explain_interval(verdict)]
     return " ".join(filter(None, terms))
 
 
 def explain_shared_errors(results: Results, data: int) -> str:
     """What the first figure of shared errors shows; markdown."""
     measure = next(iter(results.compared[data].overlaps))
-    return (
-        f"{_YARDSTICKS[measure]} It is wrong if {_BROKEN[measure][0].removesuffix(' in')}. Shares "
-        "are of the errors of the method with fewer."
-    )
+    return f"{YARDSTICKS_IN_SHORT[measure]} Shares are of the errors of the method with fewer."
 
 
 def explain_rows(rows: Sequence[Row], name: Name) -> str:

@@ -20,18 +20,19 @@ from neuralviz.evaluation.ladder_results import (
     lead_interval,
 )
 from neuralviz.headlines import (
-    INTERVAL_IN_SHORT,
+    COSINE_IN_SHORT,
     Entry,
     Headline,
     Measured,
     Name,
     begin,
     compare_two,
+    explain_interval,
     most_and_least,
     write_range,
 )
 from neuralviz.layers.settings import POOLING_NAMES
-from neuralviz.training.similarity.settings import RUNG_MEANS, RUNG_NAMES, Rung
+from neuralviz.training.similarity.settings import RUNG_NAMES, Rung
 from neuralviz.words import choose_format, joined, many, number
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def describe_parts(
     return compare_two(measured, *entries, bounds)
 
 
-EXPLAIN_TEXT = (
+TEXT_IN_SHORT = (
     "Each layer of the model turns the words' vectors, lists of numbers. The **embedding**, one "
     "vector for the text, is their average: the stronger a word's colour, the more it counts. A "
     "word counts more if its turns are uneven, and with each occurrence and each part (token)."
@@ -113,15 +114,15 @@ EXPLAIN_BLOCKS = (
 )
 
 
-def explain_layers(coefficient: str) -> str:
-    """What a figure of layers and people's scores shows; markdown."""
+def explain_layers(coefficient: str, headline: str) -> str:
+    """What a figure of layers and people's scores shows, and its headline's terms; markdown."""
     return (
-        "People scored how alike the texts of a pair are; the model's score is the **cosine** of "
-        "their vectors at a layer, 1 if they point the same way. A text's vector is that of one "
-        "token (a word, a part of it, or the mark at the start or end), or the mean of all; layer "
-        f"0 is what the first one reads. **{coefficient}**: 1 if cosines and people's scores rise "
-        f"together, 0 if they are unrelated. {INTERVAL_IN_SHORT}"
-    )
+        "People scored how alike the texts of a pair are; the model's score is their cosine "
+        f"similarity at a layer. {COSINE_IN_SHORT} Here, an embedding is the vector of one token "
+        "(a word, a part of it, or the mark at the start or end), or the mean of all; layer 0 is "
+        f"what the first one reads. **{coefficient}**: 1 if cosines and people's scores rise "
+        f"together, 0 if they are unrelated. {explain_interval(headline)}"
+    ).rstrip()
 
 
 def describe_text(
@@ -191,17 +192,16 @@ def _quote(word: str) -> str:
 PAPERS_PAIR = ("A brown dog is jumping.", "A brown dog is jumping")
 PAPERS_SCORE = 0.4735  # of the paper's example, 0 … 1 (FREEZE, section 10)
 ALIKE = 1.25  # times the mean share: a layer with less is like the others
-_BASELINES = {
-    FLOOR: "mean pooling",
-    LINEAR: "a linear regression on the cosines",
-    SENTENCE: "the model's own sentence embedding",
-    NEURAL: "its neural embedding",
-}
-_BASELINE_MEANS = {
-    FLOOR: "learns nothing; the cosine at the last layer of the mean of the words' vectors.",
-    LINEAR: "a weighted sum of the cosines at all layers.",
-    SENTENCE: "learns nothing; the cosine of the vectors that the model was made for.",
-    NEURAL: "learns no scores; the cosine of how the model's weights change on each text.",
+LADDER_IN_SHORT = {  # by baseline and by rung
+    FLOOR: "the cosine similarity of the means of the words' vectors at the last layer",
+    LINEAR: "a weighted sum of the cosines at all layers",
+    SENTENCE: "the cosine of the vectors that the model was made for",
+    NEURAL: "the cosine of the changes in the model's weights when it trains on each text alone",
+    "cosines": "a network that reads all layers' cosines",
+    "siamese": "a network that shortens all layers' vectors and reads their cosines",
+    "autoencoder": "a network that first learns to shorten and rebuild the vectors",
+    "log-variance": "a network that first learns to shorten and rebuild the vectors, then to lower "
+    "the log of its errors' variance",
 }
 _UNTRAINED = (FLOOR, SENTENCE, NEURAL)  # baselines that learn nothing from the scores
 
@@ -213,10 +213,8 @@ def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
     pairs = many(len(ladder.test.scores), "test pair")
     if np.ptp(ladder.test.scores) == 0:
         return f"All {pairs} have the same score, so the correlation is undefined."
-    lines, measured = (
-        ladder_lines(ladder),
-        Measured("the Spearman correlation with people's scores is", pairs),
-    )
+    lines = ladder_lines(ladder)
+    measured = Measured("the Spearman correlation with people's scores is", pairs)
     rung = best_line(line for line in lines if line.rung)
     best = best_line(line for line in lines if not line.rung) or lines[0]
     if rung is None or rung.rung is None:
@@ -227,12 +225,9 @@ def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
         return f"**{rung.name}** is the best on the dev pairs; on {pairs} Spearman is undefined."
     best_of = f"the best network on {ladder.test.n_dev:,} other pairs"
     chosen = Entry(f"**{rung.name}** ({best_of})", rung.spearman)
-    baseline = Entry(_BASELINES[best.name], best.spearman)
     bounds = lead_interval(ladder, rung.rung, best.name) if is_whole else None
-    reason = (
-        f"{pairs} are too few to tell whether the difference is significant" if is_whole else ""
-    )
-    sentence = compare_two(measured, chosen, baseline, bounds, reason)
+    reason = f"{pairs} are too few to tell whether the difference is significant" * is_whole
+    sentence = compare_two(measured, chosen, Entry(best.name, best.spearman), bounds, reason)
     untrained = [line.interval for line in lines if line.name in _UNTRAINED]
     if seem_reversed(untrained) or reversed_median(ladder.layers, "spearman") is not None:
         sentence += (
@@ -245,23 +240,22 @@ def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
 def explain_rung(rung: Rung) -> str:
     """What a rung is and what it is measured on, in markdown."""
     return (
-        f"**{RUNG_NAMES[rung]}**: a small network that learnt people's scores of other pairs, from "
-        "the layers of a model that stays as it is."
+        f"**{RUNG_NAMES[rung]}**: {LADDER_IN_SHORT[rung]}. It learnt people's scores of other "
+        "pairs; the model that made the vectors (lists of numbers) did not."
     )
 
 
-def explain_ladder(ladder: Ladder, rungs: Sequence[Rung]) -> str:
-    """What a ladder's methods are, and on which pairs they are measured; markdown."""
-    means = {name: _BASELINE_MEANS[name] for name in ladder.baselines}
-    means |= {RUNG_NAMES[rung]: RUNG_MEANS[rung] for rung in rungs}
-    lines = "".join(f"- **{name}**: {meaning}\n" for name, meaning in means.items())
+def explain_ladder(ladder: Ladder, rungs: Sequence[Rung], headline: str) -> str:
+    """What a ladder's methods and the terms of its headline are; markdown."""
+    names = {name: name for name in ladder.baselines} | {rung: RUNG_NAMES[rung] for rung in rungs}
+    lines = "".join(f"- **{names[key]}**: {LADDER_IN_SHORT[key]}.\n" for key in names)
     learnt = f" from {ladder.test.n_train:,} other pairs" if ladder.test is not None else ""
     return (
-        "People scored how alike the texts of each pair are. A model that stays as it is makes "
-        "vectors of them; the **cosine** of two vectors is 1 if they point the same way. From "
-        f"these cosines, one tries to predict the scores:\n{lines}\nThe others learn{learnt}. "
-        f"**Spearman**: 1 is people's order of the pairs, 0 a random one. {INTERVAL_IN_SHORT}"
-    )
+        "People scored how alike the texts of each pair are; each method predicts these scores. "
+        f"The regression and the networks learn them{learnt}; the model that makes the vectors "
+        f"(lists of numbers) does not.\n{lines}\n{COSINE_IN_SHORT} **Spearman**: 1 is people's "
+        f"order of the pairs, 0 a random one. {explain_interval(headline)}"
+    ).rstrip()
 
 
 def warn_of_rung(ladder: Ladder, rung: Rung) -> list[str]:
@@ -279,10 +273,8 @@ def warn_of_rung(ladder: Ladder, rung: Rung) -> list[str]:
     baselines = [line for line in lines if not line.rung]
     best = max(baselines, key=lambda line: np.nan_to_num(line.spearman, nan=-np.inf))
     if best.spearman >= line.spearman:
-        sentences.append(
-            f"{subject} no better than {_BASELINES[best.name]}: {reached} against "
-            f"{number(best.spearman, '.3f')}."
-        )
+        written = number(best.spearman, ".3f")
+        sentences.append(f"{subject} no better than {best.name}: {reached} against {written}.")
     return sentences
 
 

@@ -187,14 +187,14 @@ def describe_settings(settings: TuningSettings) -> dict[str, str]:
 
 
 def short_layer_names(names: Sequence[str]) -> list[str]:
-    """Layer names without their common parts: ``block 5 · output.dense.bias``."""
+    """Layer names without their common parts: ``block 6 · output.dense.bias``."""
     return [_shorten_layer(name.split(".")) for name in names]
 
 
 def _shorten_layer(parts: list[str]) -> str:
     for place, part in enumerate(parts[:-1]):
         if part.isdigit():
-            return f"block {part} · {'.'.join(parts[place + 1 :])}"
+            return f"block {int(part) + 1} · {'.'.join(parts[place + 1 :])}"
     return ".".join(parts[-2:])
 
 
@@ -221,10 +221,10 @@ def describe_similar(products: Similarity, numbers: Sequence[int]) -> str:
         return f"The embeddings of {named} have a cosine similarity of {highest}."
     if lowest == highest:
         return f"All pairs of texts have about the same cosine similarity ({highest})."
-    others = "pairs have" if len(lower) > 1 else "pair has"
+    rest = "pairs have" if len(lower) > 1 else "pair has"
     return (
         f"{begin(named)} are most similar, with a cosine similarity of {highest}; the other "
-        f"{others} {write_range(lower)}."
+        f"{rest} {write_range(lower)}."
     )
 
 

@@ -27,7 +27,7 @@ from neuralviz.headlines import (
     rank_hits,
     write_values,
 )
-from neuralviz.words import joined, many, number
+from neuralviz.words import joined, many, name_texts, number
 
 FEWEST_PAIRS = 6  # of four texts: rankings of fewer agree by chance
 AGREE, IN_PART = 0.8, 0.5  # Spearman's coefficient of two rankings
@@ -121,20 +121,17 @@ def _describe_nearest(similarities: Sequence[Similarity]) -> str:
     if len(similarities[0].texts) == 2:
         values = [f"{number(float(s.products[0, 1]), '.2f')} by {s.method}" for s in similarities]
         return f"The two texts have a similarity of {joined(values)}."
-    methods: dict[tuple[int, int] | None, list[str]] = {}
+    methods: dict[str, list[str]] = {}
     for similarity in similarities:
         highest = number(float(np.nanmax(similarity.of_pairs)), ".2f")
         pair = most_similar(similarity)
-        methods.setdefault(pair, []).append(f"{similarity.method} ({highest})")
+        named = name_texts(pair) if pair else "several pairs"
+        methods.setdefault(named, []).append(f"{similarity.method} ({highest})")
     clauses = [
-        f"by {joined(names)}, {_name_pair(pair)}{' are most similar' * (place == 0)}"
-        for place, (pair, names) in enumerate(methods.items())
+        f"by {joined(names)}, {named}{' are most similar' * (place == 0)}"
+        for place, (named, names) in enumerate(methods.items())
     ]
     return begin(f"{'; '.join(clauses)}.")
-
-
-def _name_pair(pair: tuple[int, int] | None) -> str:
-    return "several pairs" if pair is None else f"texts {pair[0] + 1} and {pair[1] + 1}"
 
 
 def _describe_extremes(similarity: Similarity) -> str:

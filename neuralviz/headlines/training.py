@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from neuralviz.headlines import (
-    INTERVAL_IN_SHORT,
     SIGNIFICANT,
     UNSURE,
     WRITTEN_ALIKE,
@@ -17,6 +16,7 @@ from neuralviz.headlines import (
     Headline,
     Measured,
     begin,
+    explain_interval,
     predict_labels,
     rank_hits,
     write_values,
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from neuralviz.training.settings import TrainingSettings
 
 
-def trained_part(settings: TrainingSettings) -> str:
+def trained_part(settings: TrainingSettings, table: str = "the embedding table alone") -> str:
     """The part of a model that is trained, such as “the whole model”."""
-    part = "the embedding table alone" if settings.part == "table" else "the whole model"
+    part = table if settings.part == "table" else "the whole model"
     if settings.frozen_blocks:
         part = f"all but the first {many(settings.frozen_blocks, 'block')}"
     return f"{part} from random weights" if settings.start == "random" else part
@@ -80,27 +80,25 @@ def describe_untrained(lesson: Lesson) -> str:
     return f"Training changed {part}; the whole model, untrained, reaches {share}."
 
 
-def explain_pairs(lessons: Sequence[Lesson]) -> str:
+def explain_pairs(lessons: Sequence[Lesson], headline: str) -> str:
     """What is trained, where it starts, and what it learns from its pairs; markdown."""
     settings = lessons[0].settings
-    part = trained_part(settings)
-    if settings.part == "table":
-        part = "the vectors of tokens (words and parts of words), whose mean is a text's vector"
-    kinds = [lesson.settings.pairs for lesson in lessons]
-    lines = [
-        *(f"**{kind.capitalize()}**: {PAIR_LINES[kind]}." for kind in kinds),
-        INTERVAL_IN_SHORT,
-    ]
+    part = trained_part(settings, "the vectors of tokens (words and parts of words)")
+    mean = " A text's vector is the mean of its tokens'." * (settings.part == "table")
+    kinds = (lesson.settings.pairs for lesson in lessons)
+    lines = " ".join(f"**{kind.capitalize()}**: {PAIR_LINES[kind]}." for kind in kinds)
     return (
-        f"Training changes {part}; **no training** is its start. It sees no labels: it brings the "
-        f"vectors of the two chunks of a pair (a few sentences each) together. {' '.join(lines)}"
-    )
+        f"Training changes {part}; **no training** is its start.{mean} Training sees no labels and "
+        "brings the vectors of the two chunks of a pair (a few sentences each) together. "
+        f"{lines} {explain_interval(headline)}"
+    ).rstrip()
 
 
-EXPLAIN_MOVES = (
-    "Each dot is a text, in the colour of its label; texts with similar vectors lie close "
-    "together. Lines come from where the texts that changed most were."
-)
+def explain_moves(*, has_labels: bool, has_lines: bool) -> str:
+    """What a map of texts at a step shows."""
+    points = f"Each dot is a text{', in the colour of its label' * has_labels}; texts with similar"
+    lines = " Lines come from where the texts that changed most were." * has_lines
+    return f"{points} vectors lie close together.{lines}"
 
 
 def _rank_lessons(

@@ -257,11 +257,11 @@ def suggest_threshold(
     if gains[best] <= 0:
         return None
     lowest = _raise_to_outlier(max(cosines[ranks[best]], LOWEST), cosines)
-    above = cosines[cosines >= lowest - ROUNDING]
-    if not len(above):
+    top = cosines[cosines >= lowest - ROUNDING]
+    if not len(top):
         return None
-    short = _cut(above[-1], 1000)
-    return float(short if (cosines >= short - ROUNDING).sum() == len(above) else above[-1])
+    short = _cut(top[-1], 1000)
+    return float(short if (cosines >= short - ROUNDING).sum() == len(top) else top[-1])
 
 
 def _cut(cosines: np.ndarray, scale: int) -> np.ndarray:

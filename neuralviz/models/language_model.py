@@ -51,6 +51,11 @@ class Layer:
             return _BLOCK.split(self.name, maxsplit=1)[2]
         return self.name
 
+    @property
+    def block_name(self) -> str:
+        """``block 6``, counted from 1, or another part, such as ``head``."""
+        return self.part if self.block is None else f"block {self.block + 1}"
+
 
 def list_layers(shapes: Mapping[str, tuple[int, ...]], base_prefix: str) -> tuple[Layer, ...]:
     """1-D parameters, head last; the output bias embeds poorly (neural paper, Appendix A)."""

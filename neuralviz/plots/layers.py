@@ -98,8 +98,9 @@ def turns_figure(words: Sequence[FollowedWord], named: int, first_layer: int) ->
     drawn = [*grey, *coloured][-MAX_WORDS:]
     traces = [_turns_line(words[i], i, coloured.get(i), first_layer) for i in drawn]
     counted = f" (those before {first_layer + 1} do not count)" * bool(first_layer)
-    if n_grey := len(drawn) - len(coloured):
-        traces[0] |= {"name": "other words" if n_grey > 1 else "another word", "showlegend": True}
+    if grey:
+        name = "other words" if len(grey) > 1 else "another word"
+        traces[0] |= {"name": name, "showlegend": True}
     return draw(
         traces,
         "How far each layer turns a word",
@@ -114,7 +115,7 @@ def turns_figure(words: Sequence[FollowedWord], named: int, first_layer: int) ->
 def _turns_line(word: FollowedWord, place: int, colour: str | None, first_layer: int) -> Trace:
     name, steps = escape(shorten(word.word, 20)), np.arange(first_layer + 1, len(word.turns) + 1)
     hover = f"{name}, into layer %{{x}}<br>turn %{{y:.3f}}"
-    look: Trace = {"width": 2, "size": 0, "showlegend": False, "legendgroup": "grey"}
+    look: Trace = {"width": 2, "size": 0, "showlegend": False, "legendgroup": "others"}
     if colour:
         look = {"width": 4, "size": 9, "showlegend": True}
     look |= {"name": name, "legendrank": place + 1}

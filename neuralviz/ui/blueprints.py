@@ -44,9 +44,9 @@ GUESSES = SessionRuns(f"{PAGE}-guesses")
 PATIENCE = 0.6  # seconds
 WINDOW = 40  # tokens drawn at once: more cannot be read from the back of a room
 BLUEPRINTS_IN_SHORT = (
-    "The model learns a text by predicting **masked** (hidden) tokens: words, or pieces of words "
-    "(all but the first begin with ##). A **blueprint** tells how many tokens to keep and to mask "
-    "by turns; it starts at each possible place once, its **shift**."
+    "The model learns a text by predicting **masked** (hidden) tokens: words, or pieces of words. "
+    "A **blueprint** tells how many tokens to keep and to mask by turns; it starts at each "
+    "possible place once, its **shift**."
 )
 PAPERS_MIX = ", ".join(f"({keep}, {mask})" for keep, mask in DEFAULT_BLUEPRINTS)
 EXAMPLES = {

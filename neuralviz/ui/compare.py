@@ -27,7 +27,7 @@ from neuralviz.evaluation.similarity import (
     rank_differences,
     usable_labels,
 )
-from neuralviz.headlines import COSINE_IN_SHORT, INTERVAL_IN_SHORT, METHOD_LINES, explain_methods
+from neuralviz.headlines import COSINE_IN_SHORT, METHOD_LINES, explain_interval, explain_methods
 from neuralviz.headlines.micro_tuning import EMBEDDING_IN_SHORT, describe_shares, warn_of_unread
 from neuralviz.headlines.similar_texts import describe_agreement, describe_similar_texts
 from neuralviz.jobs import Run
@@ -309,8 +309,8 @@ def _show_comparison(panel: Panel, live: bool) -> None:
         with show_only_on_stage("methods"):
             if len(panel.comparison) < 4:  # rows of figures need the room
                 _explain_methods(panel.run.task.specs)
-            nearest = f" The nearest text has the highest. {INTERVAL_IN_SHORT}"
-            st.markdown(COSINE_IN_SHORT + nearest * ("nearest" in headline))
+            nearest = " The nearest text has the highest. " * ("nearest" in headline)
+            st.markdown(COSINE_IN_SHORT + nearest + explain_interval(headline))
             if not usable_labels(labels):
                 show_beginnings(
                     panel.texts,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -563,9 +563,9 @@ def _show_state(state: EvaluationState, live: bool) -> None:
         write_headline(verdict)
         shown = _Shown(results, yardstick) if yardstick is not None else None
         if yardstick is not None:
-            show_only_on_stage("evaluation-terms").markdown(
-                headlines.explain_terms(results, 0, yardstick, _name_method, _shorten_value)
-            )
+            names = _name_method, _shorten_value
+            terms = headlines.explain_terms(results, 0, yardstick, *names, verdict)
+            show_only_on_stage("evaluation-terms").markdown(terms)
         has_figure = not live and shown is not None and shown.show_proof()
         if not has_figure:
             with hide_on_stage("evaluation-so-far") if live else nullcontext():
@@ -724,7 +724,7 @@ class _Shown:
     def pick_method(
         self,
         key: str,
-        among: Collection[str] | None = None,  # labels to choose from; all by default
+        among: Mapping[str, Any] | None = None,  # by label; all by default; empty ones come last
         label: str = "Method",
     ) -> tuple[str, Measured]:
         """Ask for a method, at first the best one."""
@@ -735,7 +735,8 @@ class _Shown:
         }
         # other data or another measure select the best one again
         key = f"{key}-{digest_of(self.results.data[0].digest)}-{self.yardstick.name}"
-        chosen = st.selectbox(label, list(measured_by_label), key=key, bind="query-params")
+        options = sorted(measured_by_label, key=lambda name: not (among or {}).get(name))
+        chosen = st.selectbox(label, options, key=key, bind="query-params")
         return chosen, measured_by_label[chosen]
 
     def explain(self, label: str = "", term: str = "") -> None:
@@ -760,8 +761,12 @@ class _Shown:
         sentences = self._describe_worst()
         label, measured = self.pick_method("evaluation-worst-of", sentences, "Errors of")
         write_headline(sentences[label])
-        self.explain(label, COSINE_IN_SHORT * (not isinstance(self.results.data[0], LabelledData)))
-        kinds = list(worst_cases(self.results.data[0], measured).items())
+        data = self.results.data[0]
+        term = "" if isinstance(data, LabelledData) else COSINE_IN_SHORT
+        if not isinstance(data, LabelledData | ScoredData):
+            term += f" {headlines.YARDSTICKS_IN_SHORT['triplets']}"
+        self.explain(label, term)
+        kinds = list(worst_cases(data, measured).items())
         for place, (title, cases) in enumerate(kinds):
             place_on_page = hide_on_stage(f"evaluation-other-{place}") if place else nullcontext()
             with place_on_page:  # on the stage, there is room for one
@@ -779,6 +784,7 @@ class _Shown:
         """Ask for a view that has something to show, and draw it."""
         results = self.results
         finished = [measured for _, _, measured in results.finished(0)]
+        confused = self._describe_confused()
         is_pairs = isinstance(results.data[0], ScoredData) and bool(finished)
         drawings: dict[str, tuple[bool, Callable[[Write], None]]] = {
             "Errors": (bool(self._describe_worst()), self._draw_worst),
@@ -787,7 +793,7 @@ class _Shown:
                 any(len(measured.same) and len(measured.diff) for measured in finished),
                 self._draw_histograms,
             ),
-            "Confused labels": (any(m.confusions for m in finished), self._draw_confusions),
+            "Confused labels": (bool(confused), self._draw_confusions),
             "Shared errors": (
                 any(True for _ in plots.common_figures(results, 0)),
                 self._draw_shared_errors,
@@ -795,7 +801,7 @@ class _Shown:
             "Controlled paraphrases": (any(m.paraphrases for m in finished), self._draw_qualities),
         }
         views = {view: draw for view, (is_there, draw) in drawings.items() if is_there}
-        if is_silent := "Confused labels" in views and not self._describe_confused():
+        if is_silent := bool(confused) and not any(confused.values()):
             views["Confused labels"] = views.pop("Confused labels")  # last, and off the stage
         if views:
             # the first view depends on the kind
@@ -859,29 +865,24 @@ class _Shown:
             ):
                 self.draw(figure, f"{name}-shared-errors", frame)
 
-    def _describe_confused(self, label: str = "") -> str:
-        """Which labels a method confuses, by default the best one; empty if nothing stands out."""
-        ranked = best_first(self.results, 0, self.yardstick)
-        label, measured = next(
-            (name, one) for name, one in ranked if label in ("", name) and one.confusions
-        )
-        name = headlines.short_name(self.results, _name_method)(label)
-        sentences = [
-            headlines.describe_confusion(confusion.merge_rarest(), f"{name} ({measure})", quote)
-            for measure, confusion in measured.confusions.items()
-        ]
-        return " ".join(filter(None, sentences))
+    def _describe_confused(self) -> dict[str, str]:
+        """Which labels each method confuses, by its label; empty where nothing stands out."""
+        name, by_label = headlines.short_name(self.results, _name_method), dict[str, str]()
+        for _, label, measured in self.results.finished(0):
+            for kind, confusion in measured.confusions.items():
+                method = f"{name(label)} ({kind})"
+                sentence = headlines.describe_confusion(confusion.merge_rarest(), method, quote)
+                by_label[label] = f"{by_label.get(label, '')} {sentence}".strip()
+        return by_label
 
     def _draw_confusions(self, write_headline: Write) -> None:
-        drawings = list(plots.confusion_figures(self.results, 0))
-        labels = {self.results.rows[row].label for row, *_ in drawings}
-        label, _ = self.pick_method("evaluation-confused-by", labels)
-        of_method = [
-            drawing for drawing in drawings if self.results.rows[drawing[0]].label == label
-        ]
-        write_headline(self._describe_confused(label))
+        sentences = self._describe_confused()
+        label, _ = self.pick_method("evaluation-confused-by", sentences)
+        write_headline(sentences[label])
         self.explain(label)
-        for _, measure, confusion, figure in of_method:
+        for row, measure, confusion, figure in plots.confusion_figures(self.results, 0):
+            if self.results.rows[row].label != label:
+                continue
             frame = pd.DataFrame(confusion.counts, columns=list(confusion.labels))
             frame.insert(0, "own label", list(confusion.labels), allow_duplicates=True)
             self.draw(figure, f"{measure}-confused-labels", frame)
@@ -892,7 +893,7 @@ class _Shown:
         )
         write_headline(sentence)
         drawings = list(plots.quality_figures(self.results, 0))
-        labels = {self.results.rows[row].label for row, *_ in drawings}
+        labels = dict.fromkeys(self.results.rows[row].label for row, *_ in drawings)
         label, measured = self.pick_method("evaluation-paraphrases-by", labels)
 
         def tabulate() -> pd.DataFrame:

@@ -31,7 +31,7 @@ from neuralviz.plots.report import About
 from neuralviz.reading.pairs import ScoredPairs
 from neuralviz.training import similarity
 from neuralviz.training.similarity.kept import model_path
-from neuralviz.training.similarity.settings import RUNG_MEANS, RUNG_NAMES, RUNGS, Rung
+from neuralviz.training.similarity.settings import RUNG_NAMES, RUNGS, Rung
 from neuralviz.ui.choices import (
     Write,
     choose_one,
@@ -199,7 +199,7 @@ def _choose_settings(pooling: PoolingName) -> LadderSettings:
         bind="query-params",
     )
     for rung in RUNGS:
-        st.caption(f"**{RUNG_NAMES[rung]}**: {RUNG_MEANS[rung]}")
+        st.caption(f"**{RUNG_NAMES[rung]}**: {headlines.LADDER_IN_SHORT[rung]}.")
     seeds = choose_one(
         st.segmented_control,
         "Seeds",
@@ -234,7 +234,7 @@ def _show_ladder(run: Run[Ladder], ladder: Ladder, live: bool) -> None:
     with slide("frozen-ladder", sentence or waiting):
         left_column, right_column, stage_column = wide_columns([7, 5, 5], "frozen-ladder")
         with stage_column, show_only_on_stage(f"column-{KEY}"):
-            st.markdown(headlines.explain_ladder(ladder, rungs))
+            st.markdown(headlines.explain_ladder(ladder, rungs, sentence))
         with left_column:
             figure, key = plots.ladder_figure(lines, rungs), f"{KEY}-{run.id}-ladder"
             draw(figure, "ladder", lambda: _tabulate_ladder(lines), key=key)
@@ -264,7 +264,7 @@ def _draw_layers(model_id: str, ladder: Ladder, live: bool) -> None:
         figure.update_layout(yaxis={"range": [0, 1]}, xaxis={"range": [0, 6], "tickvals": []})
     numbers = partial(tabulate_coefficients, ("pooling", "layer"), ladder.layers)
     show_headline(sentence, key=f"{KEY}-layers")
-    show_only_on_stage(f"{KEY}-layers").markdown(headlines.explain_layers("Spearman"))
+    show_only_on_stage(f"{KEY}-layers").markdown(headlines.explain_layers("Spearman", sentence))
     _drawing(model_id)(figure, "correlation-by-layer", numbers, height=HEIGHT + 40)
 
 

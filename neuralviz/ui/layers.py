@@ -323,7 +323,7 @@ def _show_importance(states: TokenStates, weights: TokenWeights, provenance: Abo
         files=table_files(table, "token-importance", provenance),
     )
     with show_only_on_stage("importance"):
-        st.markdown(headlines.EXPLAIN_TEXT)
+        st.markdown(headlines.TEXT_IN_SHORT)
     st.caption(f"Words in colour by importance, up to {highest:.1%}.")
 
 
@@ -604,7 +604,7 @@ def _show_best_layer(coefficient: str, result: LayerPairs | None, live: bool) ->
     table = tabulate_coefficients(("pooling", "layer"), result.by_layer)
     with slide(PAIRS_KEY, sentence):
         with show_only_on_stage(PAIRS_KEY):
-            st.markdown(headlines.explain_layers(coefficient))
+            st.markdown(headlines.explain_layers(coefficient, sentence))
         show_figure(figure, "correlation-by-layer", table, _describe_pairs(result))
     st.caption(BEST_OF_ALL)
 

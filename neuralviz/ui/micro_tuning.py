@@ -396,11 +396,7 @@ def _choose_layers(layers: Sequence[Layer], vocab_size: int) -> tuple[str, ...]:
     if preset != "Choose":
         st.caption(plain(", ".join(headlines.short_layer_names(presets[preset]))))
         return presets[preset]
-    labels = {
-        layer.name: f"{layer.part if layer.block is None else f'block {layer.block}'} · "
-        f"{layer.kind} ({layer.size:,})"
-        for layer in layers
-    }
+    labels = {layer.name: f"{layer.block_name} · {layer.kind} ({layer.size:,})" for layer in layers}
     return tuple(
         st.multiselect(
             "Layers (1-D parameters), by block",

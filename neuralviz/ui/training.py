@@ -174,7 +174,7 @@ def _show_lessons(
     has_layers = any(lesson.accuracy.shape[1] > 1 for lesson in measured)
     draw = partial(show_figure, height=HEIGHT, provenance=provenance)
     with slide(key, sentence):
-        show_only_on_stage(f"{key}-pairs").markdown(headlines.explain_pairs(lessons))
+        show_only_on_stage(f"{key}-pairs").markdown(headlines.explain_pairs(lessons, sentence))
         left_column, right_column = wide_columns(2, f"{key}-curves")
         with left_column, hide_on_stage(f"{key}-loss") if measured else st.container():
             figure = plots.training_loss_figure(lessons)
@@ -184,7 +184,8 @@ def _show_lessons(
             numbers = partial(_tabulate_accuracies, lessons)
             with right_column:
                 draw(make(lessons, label), "accuracy", numbers, key=f"{key}-accuracy")
-            st.caption(headlines.describe_untrained(measured[0]))
+            if untrained := headlines.describe_untrained(measured[0]):
+                st.caption(untrained)
             if measured[0].is_sampled:
                 st.caption(plain(measured[0].measured))
     looked_at = [lesson for lesson in measured if len(lesson.accuracy) > 1]
@@ -244,8 +245,9 @@ def _show_moves(run: Run[Lessons], lessons: Lessons, provenance: About) -> None:
             )  # fmt: skip
         changed = new_neighbours(lesson, N_LISTED)
         write_headline(headlines.describe_moves(lesson))
-        if snapshot:
-            st.markdown(headlines.EXPLAIN_MOVES)
+        show_only_on_stage("training-moves").markdown(
+            headlines.explain_moves(has_labels=any(groups), has_lines=bool(snapshot and changed))
+        )
         left_column, right_column = wide_columns([2, 1], "training-moves-seen")
         maps = np.asarray(lesson.maps)
         followed = [change.text for change in changed]

@@ -251,17 +251,27 @@ def test_labels_that_are_not_confused_are_no_slide(
 ) -> None:
     off_stage: list[str] = []
 
-    def record(_page: str, views: dict[str, Any], *, key: str, n_on_stage: int) -> None:
+    show_views = evaluation_page.show_views
+
+    def record(page_key: str, views: dict[str, Any], *, key: str, n_on_stage: int) -> None:
         off_stage[:] = [*views][n_on_stage:]
+        show_views(page_key, views, key=key, n_on_stage=n_on_stage)
 
     monkeypatch.setattr(evaluation_page, "show_views", record)
     monkeypatch.setattr(evaluation_page.headlines, "describe_confusion", lambda *_: "")
     upload(page, LABELS)
     evaluate(page)
     assert off_stage == ["Confused labels"]
-    monkeypatch.setattr(evaluation_page.headlines, "describe_confusion", lambda *_: "Confused.")
+    monkeypatch.setattr(
+        evaluation_page.headlines,
+        "describe_confusion",
+        lambda _, method, __: f"{method} confuses." * ("cls" in method),
+    )
     page.run()
     assert not off_stage
+    click(page, "View", "Confused labels")
+    assert find_labelled(page, "Method").value == "cls"
+    assert any("**cls** (" in one.value for one in page.markdown)
 
 
 @pytest.mark.parametrize(("columns", "explained"), [([0], ""), ([0, 1], " –: undefined.")])

@@ -16,6 +16,7 @@ import transformers
 from safetensors import safe_open
 
 from neuralviz.errors import ModelError
+from neuralviz.headlines.micro_tuning import short_layer_names
 from neuralviz.lazy import Lazy
 from neuralviz.models import LanguageModel, export, export_model, load_model, shared
 from neuralviz.models import bundled as bundled_module
@@ -170,6 +171,9 @@ def test_the_bundled_model(bundled: LanguageModel) -> None:
         "cls.predictions.transform.dense.bias",
     )
     assert {layer.block for layer in bundled.layers} == {None, *range(6)}
+    by_block = {layer.block_name: layer.name for layer in bundled.layers}
+    assert [*by_block] == ["embeddings", *(f"block {place}" for place in range(1, 7)), "head"]
+    assert short_layer_names([by_block["block 1"]]) == ["block 1 · output.LayerNorm.bias"]
     assert (bundled.vocab_size, bundled.window, bundled.family) == (30522, 512, "bert")
     assert not bundled.network.training
     assert {p.dtype for p in bundled.network.parameters()} == {torch.float32}

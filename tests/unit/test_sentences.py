@@ -30,8 +30,9 @@ from neuralviz.evaluation.results import Cell, Compared, Measured, MeasureSettin
 from neuralviz.evaluation.similarity import Similarity, similarity
 from neuralviz.evaluation.training_tables import TrainingCell
 from neuralviz.evaluation.yardsticks import yardsticks_of
-from neuralviz.headlines import Measured as What
 from neuralviz.headlines import (
+    Entry,
+    Headline,
     corpus,
     evaluation,
     layers,
@@ -40,6 +41,7 @@ from neuralviz.headlines import (
     similar_texts,
     training,
 )
+from neuralviz.headlines import Measured as What
 from neuralviz.headlines.micro_tuning import describe_steps, describe_story
 from neuralviz.jobs.evaluating import recorded_results
 from neuralviz.jobs.ladder import recorded_ladder
@@ -51,6 +53,7 @@ from neuralviz.micro_tuning.settings import DEFAULT_BLUEPRINTS, mask_inputs
 from neuralviz.paths import sample_data
 from neuralviz.training.record import Snapshot
 from neuralviz.training.settings import TrainingSettings
+from neuralviz.training.similarity.settings import RUNGS
 
 SNAPSHOT = Path(__file__).with_name("sentences.txt")
 BREAK = "\n\n"  # between what is large and what is small
@@ -159,9 +162,9 @@ def evaluations() -> Iterator[tuple[str, str]]:
     found = results(groups(), error("triplets", 0.3), error("triplets", 0.03, **apart))
     (by,) = yardsticks_of(found, 0)
     yield "separation", evaluation.describe_separation(found, 0, by, named)
-    yield "terms of triplets", evaluation.explain_terms(found, 0, by, named, str)
+    yield "terms of triplets", evaluation.explain_terms(found, 0, by, named, str, "significant")
     (by,) = yardsticks_of(many_labels, 0)
-    yield "terms of labels", evaluation.explain_terms(many_labels, 0, by, named, str)
+    yield "terms of labels", evaluation.explain_terms(many_labels, 0, by, named, str, "")
     three = np.array([[30, 9, 6], [9, 10, 8], [6, 8, 20]])
     two, single = np.array([[2, 1], [1, 4]]), np.array([[1, 1], [1, 4]])
     found = results(groups(), *(error("triplets", n / 1000) for n in (30, 10, 20)))
@@ -382,9 +385,9 @@ def layer_views() -> Iterator[tuple[str, str]]:
     weights: Any = SimpleNamespace(importance=np.array([0.4, 0.2]), layers=np.arange(4))
     yield "words of a text", layers.describe_text(words, weights)
     yield "words and punctuation", layers.describe_text(words, weights, 0.45)
-    yield "what the text shows", layers.EXPLAIN_TEXT
+    yield "what the text shows", layers.TEXT_IN_SHORT
     yield "what the corpus shows", layers.EXPLAIN_CORPUS
-    yield "what the pairs show", layers.explain_layers("Spearman")
+    yield "what the pairs show", layers.explain_layers("Spearman", "95% interval")
     yield "what the blocks show", layers.EXPLAIN_BLOCKS
     cosines = np.eye(4)
     cosines[[0, 1, 2], [1, 2, 3]] = (0.9, 0.5, 0.8)
@@ -411,7 +414,7 @@ def ladders() -> Iterator[tuple[str, str]]:
     assert recorded.test is not None
     yield "layers", layers.describe_best_layer(recorded.layers, "spearman", "Spearman")[0]
     yield "ladder", layers.describe_ladder(recorded)
-    yield "what the ladder shows", layers.explain_ladder(recorded, ["cosines", "log-variance"])
+    yield "what the ladder shows", layers.explain_ladder(recorded, RUNGS, "")
     yield "what a rung is", layers.explain_rung("siamese")
     yield "first baseline", layers.describe_ladder(replace(recorded, results={}))
     worse = {place: reverse(result) for place, result in recorded.results.items()}
@@ -444,10 +447,13 @@ def trainings() -> Iterator[tuple[str, str]]:
 
     yield "whole model is better", training.describe_untrained(crops)
     yield "two kinds", lessons(*known)
-    yield "what two kinds are", training.explain_pairs(known)
+    yield "what two kinds are", training.explain_pairs(known, "is significant")
     frozen = TrainingSettings(pairs="masking", frozen_blocks=2)
-    yield "what masking is", training.explain_pairs([replace(crops, settings=frozen)])
-    yield "what the map shows", training.EXPLAIN_MOVES
+    yield "what masking is", training.explain_pairs([replace(crops, settings=frozen)], "")
+    random = TrainingSettings(part="table", start="random")
+    yield "a table at random", training.explain_pairs([replace(crops, settings=random)], "")
+    for shown in (True, False):
+        yield "what the map shows", training.explain_moves(has_labels=shown, has_lines=shown)
     yield "one kind", lessons(crops)
     first, *_, last = crops.snapshots
     swapped = replace(last, step=0), replace(first, step=60)
@@ -733,6 +739,15 @@ def test_words_at_random_places_are_in_no_cluster_more_than_elsewhere(sizes: lis
         sentence = corpus.describe_matches("“ice”", int(found.sum()), len(labels), counts)
         n_named += "cluster" in sentence
     assert n_named <= 4
+
+
+def test_the_rest_is_written_with_as_many_digits() -> None:
+    entries = [Entry("a", 0.9), Entry("b", 0.75), Entry("c", 0.749)]
+    measured = What("the share is", "9 texts")
+    assert Headline.rank(measured, entries, lambda *_: (0.1, 0.2)).write_sentence() == (
+        "With a, the share is 0.900 on 9 texts, against 0.750 with b; the difference is "
+        "significant (95% interval: 0.10 to 0.20), and so is that from c (0.749)."
+    )
 
 
 @pytest.mark.parametrize("sign", [1, -1])

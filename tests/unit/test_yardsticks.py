@@ -57,6 +57,8 @@ def test_the_worst_triplet_and_the_worst_text_are_told() -> None:
     assert said(data, measured) == (
         "With <mean>, “a” is no nearer to “c”, which is in its group, than to “b”, which is not."
     )
+    cases = worst_cases(data, measured)["Worst broken triplet of each text"]
+    assert [*cases.loc[0]] == ["a", "c", 0.5, "b", 0.6]
     assert said(data, Measured(triplets=BrokenCount(0, 0, 4, 0.5, 0.5))) == ""
     labels = labelled_data("l.csv", ["a", "b", "c", "d"], list("xyxy"))
     missed = Measured(outvoted=(Outvoted(1, "y", "x", 0.0),))

@@ -36,7 +36,7 @@ _WHOLE_NUMBERS: dict[str, Limits] = {
 
 @dataclass(frozen=True)
 class SimilaritySettings:
-    """How one rung of `RUNG_MEANS` is trained (FREEZE, section 4); `SettingsError` if invalid."""
+    """How one rung of `RUNG_NAMES` is trained (FREEZE, section 4); `SettingsError` if invalid."""
 
     rung: Rung = "log-variance"
     pooling: PoolingName = "mean"
@@ -74,12 +74,6 @@ RUNG_NAMES: dict[Rung, str] = {
     "siamese": "Siamese encoders",
     "autoencoder": "Autoencoders first",
     "log-variance": "Log-variance loss",
-}
-RUNG_MEANS: dict[Rung, str] = {
-    "cosines": "a small network that reads the cosines at all layers.",
-    "siamese": "the same, after an encoder at each layer has made the vectors shorter.",
-    "autoencoder": "the same; each encoder first learns to rebuild its layer's vectors.",
-    "log-variance": "the same, with another measure of error: the log of its variance.",
 }
 
 

@@ -100,7 +100,8 @@ def show_findings(view: MapView, headline: str) -> None:
                 n_similar, view.corpus.n_texts, view.first_method
             )
             icon, key = ":material/content_copy:", "corpus-duplicates"
-            st.button(sentence, type="tertiary", icon=icon, key=key, on_click=_open_duplicates)
+            open_list = partial(st.session_state.update, {LIST: DUPLICATES, _LINKED: True})
+            st.button(sentence, type="tertiary", icon=icon, key=key, on_click=open_list)
 
 
 def _explain_marks(view: MapView) -> str:
@@ -156,10 +157,6 @@ def _link_held(view: MapView, group: HeldGroup) -> None:
             f"that {view.maps[group.place].label} holds together",
         ),
     )
-
-
-def _open_duplicates() -> None:
-    st.session_state[LIST], st.session_state[_LINKED] = DUPLICATES, True
 
 
 def has_duplicates(view: MapView) -> bool:
