@@ -9,7 +9,6 @@ import numpy as np
 from neuralviz.evaluation.similarity import (
     Similarity,
     agree_by_chance,
-    correlated_methods,
     furthest_apart,
     most_similar,
     nearest_shares,
@@ -60,16 +59,13 @@ def describe_similar_texts(
 
 
 def describe_agreement(
-    similarities: Sequence[Similarity], hardly_read: Sequence[int] = ()
+    first: Similarity, second: Similarity, hardly_read: Sequence[int] = ()
 ) -> tuple[str, str]:
     """On which texts two methods differ most, of those that are read, and how far they agree.
 
-    The latter, which may be all that there is, is on their rankings of the pairs; of several
-    methods, the two are those that agree least.
+    The latter, which may be all that there is, is on their rankings of the pairs.
     """
-    correlations = rank_correlations(similarities)
-    (i, j), *further = correlated_methods(correlations) or [(0, 1)]
-    first, second, correlation = similarities[i], similarities[j], float(correlations[i, j])
+    correlation = float(rank_correlations([first, second])[0, 1])
     n_pairs = int(np.isfinite(first.of_pairs + second.of_pairs).sum())
     names = f"the methods {first.method} and {second.method}"
     written, pairs = number(correlation, ".2f"), many(n_pairs, "pair")
@@ -79,19 +75,15 @@ def describe_agreement(
     if not np.isfinite(correlation):
         reason = "by one of them, all pairs are equally similar"
         return begin(f"{names} cannot be compared: {reason}."), ""
-    subject, asked, possessors = names, names, f"{first.method}'s and {second.method}'s"
-    if difference:
-        subject, asked, possessors = "they", "the methods", "these two methods'"
+    subject, methods = ("they", "the methods") if difference else (names, names)
     claim = f"{subject} agree little: their"
     if correlation <= 0 or agree_by_chance(first, second) > SIGNIFICANT:
         claim = f"{subject} do not agree significantly: their"
         if correlation >= IN_PART:
             n_texts = many(int((first.has_vector & second.has_vector).sum()), "text")
-            claim = f"{n_texts} are too few to tell whether {asked} agree: their"
+            claim = f"{n_texts} are too few to tell whether {methods} agree: their"
     elif correlation >= AGREE:
-        claim = f"all methods agree: even {possessors}" if further else f"{subject} agree: their"
-    elif further:
-        claim = f"{'these two' if difference else names} agree least of all methods: their"
+        claim = f"{subject} agree: their"
     elif correlation >= IN_PART:
         claim = f"{subject} agree in part: their"
     claim = f"{claim} rankings of {pairs} have a correlation of {written} (1: the same order)."

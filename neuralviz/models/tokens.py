@@ -87,8 +87,8 @@ class TokenizedText(ShortRepr):
         is_lacking = np.bincount(self.words, self.unknown) > 0
         in_letters = (letters >= 4) & (letters / self.pieces < 2)
         is_word = [any(map(str.isalnum, word)) for word in self.word_texts]
-        found = (is_lacking | in_letters)[is_word]
-        return bool(found.sum() >= MOSTLY_UNREADABLE * len(found) > 0)
+        is_strange = (is_lacking | in_letters)[is_word]
+        return bool(is_strange.sum() >= MOSTLY_UNREADABLE * len(is_strange) > 0)
 
     @property
     def looks_foreign(self) -> bool:

@@ -393,12 +393,11 @@ def _show_warnings(comparison: Comparison) -> None:
             if texts.any():
                 names = name_texts(np.flatnonzero(texts).tolist())
                 methods.setdefault(problem.format(names), []).append(part.method)
-        named = name_texts(part.hardly_read)
-        if part.hardly_read and f"{named} are unknown" not in part.unread:
-            unread = warn_of_unread(named, BUNDLED)
-            methods.setdefault(unread, []).append(part.method)
-        if part.unread:
-            methods.setdefault(part.unread, []).append(part.method)
+        problems = [part.unread] * bool(part.unread)
+        if part.hardly_read and f"{name_texts(part.hardly_read)} are unknown" not in part.unread:
+            problems.append(warn_of_unread(name_texts(part.hardly_read), BUNDLED))
+        for problem in problems:
+            methods.setdefault(problem, []).append(part.method)
     for problem, said_of in methods.items():
         st.warning(plain(f"{joined(said_of)}: {problem}"))
 
@@ -407,7 +406,7 @@ def _show_disagreements(
     panel: Panel, first: Similarity, second: Similarity, write_headline: Write
 ) -> None:
     """Draw two methods against each other, and list the pairs on which all disagree most."""
-    headline, further = describe_agreement([first, second], panel.hardly_read)
+    headline, further = describe_agreement(first, second, panel.hardly_read)
     write_headline(plain(headline))
     with hide_on_stage("compare-agreement"):
         st.markdown(plain(further))

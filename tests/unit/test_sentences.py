@@ -333,17 +333,16 @@ def few_texts() -> Iterator[tuple[str, str]]:
     yield "three of which one differs", similar_texts.describe_similar_texts([mean, neural, cls])
     level = replace(cls, products=np.ones((4, 4), dtype=np.float32))
     yield "all pairs alike by one", similar_texts.describe_similar_texts([level, mean])
-    yield "too few to agree", describe_both([mean, cls])
-    yield "do not agree", describe_both([mean, neural])
-    yield "cannot be compared", describe_both([mean, level])
+    yield "too few to agree", describe_both(mean, cls)
+    yield "do not agree", describe_both(mean, neural)
+    yield "cannot be compared", describe_both(mean, level)
     draw = np.random.default_rng(0)
     vectors, noise = draw.normal(size=(2, 8, 4))
     several = [similarity(name, "abcdefgh", vectors + share * noise)
                for name, share in (("mean", 0), ("cls", 0.2), ("neural", 0.7))]  # fmt: skip
-    yield "two methods agree", describe_both(several[:2])
-    yield "two methods agree little", describe_both(several[::2])
-    yield "texts hardly read", describe_both(several[::2], [5])
-    yield "three methods", describe_both(several)
+    yield "two methods agree", describe_both(*several[:2])
+    yield "two methods agree little", describe_both(*several[::2])
+    yield "texts hardly read", describe_both(*several[::2], [5])
     unfinished = ranked("mean", 0.9, 0.8, np.nan, 0.6, np.nan, np.nan)
     unfinished.products[3, 3] = np.nan
     columns = {"topic": list("xxxy"), "form": list("xyxy"), "length": list("xxyy")}
@@ -353,8 +352,8 @@ def few_texts() -> Iterator[tuple[str, str]]:
     yield "one pair", similar_texts.describe_similar_texts([one])
     yield "one pair by two", similar_texts.describe_similar_texts([one, replace(one, method="cls")])
     three = [method.in_order(range(3)) for method in (mean, neural)]
-    yield "three pairs", describe_both(three)
-    yield "three pairs alike", describe_both([three[0], three[0]])
+    yield "three pairs", describe_both(*three)
+    yield "three pairs alike", describe_both(three[0], three[0])
     yield "no method", similar_texts.describe_similar_texts([])
 
 
@@ -634,7 +633,7 @@ def test_what_is_drawn_at_random_is_no_finding(kind: str) -> None:
             texts = list("abcdefghijkl")[: 4 + seed % 9]
             methods = [similarity(name, texts, draw.normal(size=(len(texts), 8)))
                        for name in ("mean", "cls")]  # fmt: skip
-            sentence, _ = similar_texts.describe_agreement(methods)
+            sentence, _ = similar_texts.describe_agreement(*methods)
             found += sentence.startswith("The methods mean and cls agree")
         elif kind == "confusion":
             own, predicted = draw.choice(list("abcd"), (2, 200), p=[0.7, 0.1, 0.1, 0.1]).tolist()
@@ -689,7 +688,7 @@ def test_what_knows_nothing_of_labels_or_scores_is_no_finding(kind: str) -> None
             found = tuple(
                 f"The methods mean and cls {verb}" for verb in ("differ most on", "rank 3")
             )
-            assert similar_texts.describe_agreement(few)[0].startswith(found)
+            assert similar_texts.describe_agreement(*few)[0].startswith(found)
         elif kind == "ladder":
             changed = {name: {place: permute(one) for place, one in getattr(recorded, name).items()}
                        for name in ("baselines", "results")}  # fmt: skip
