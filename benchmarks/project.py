@@ -38,7 +38,6 @@ from neuralviz.maps.neighbours import (
     EXACT_UP_TO,
     find_neighbours,
     knn_right,
-    label_agreement,
     nearest,
 )
 from neuralviz.maps.projection import (
@@ -166,7 +165,6 @@ def main() -> None:
         find_clusters(projection.coordinates)
         mark("clusters")
         knn_right(projection.neighbours, labels)
-        label_agreement(projection.neighbours, labels)
         mark("scores")
         for (_, before), (name, after) in itertools.pairwise(marks):
             parts.setdefault(name, []).append(after - before)

@@ -77,10 +77,6 @@ def read_layers(text: str) -> str | tuple[str, ...]:
     return names[0] if names in {("head",), ("last_block",)} else names
 
 
-def _read_layer_numbers(text: str) -> str | tuple[int, ...]:
-    return text if text in ("last", "all") else tuple(int(part) for part in text.split(","))
-
-
 def _read_yes_or_no(text: str) -> bool:
     return {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}[
         text.lower()
@@ -111,7 +107,7 @@ def _yes_or_no(name: str, line: str, default: str) -> Option:
 YES_OR_NO = ("yes", "no")
 _layer = Option(
     "layer", "Layer or layers to pool", "layer numbers separated by commas, last, or all",
-    _read_layer_numbers, "last",
+    lambda text: text if text in ("last", "all") else tuple(map(int, text.split(","))), "last",
 )  # fmt: skip
 _blueprints = Option(
     "blueprints", "Masking blueprints", "pairs (keep, mask) such as (2, 1), (1, 3)",

@@ -188,12 +188,6 @@ def random_share(labels: Sequence[str]) -> float:
     return float((counts * (counts - 1)).sum() / (n * (n - 1)))
 
 
-def correlated_methods(correlations: np.ndarray) -> list[tuple[int, int]]:
-    pairs = list(zip(*np.triu_indices(len(correlations), k=1), strict=True))
-    defined = [(int(a), int(b)) for a, b in pairs if np.isfinite(correlations[a, b])]
-    return sorted(defined, key=lambda pair: correlations[pair])
-
-
 @lru_cache(maxsize=16)
 def agree_by_chance(first: Similarity, second: Similarity) -> float:
     """The share of permutations of the texts in which two methods agree as well (Mantel 1967).
@@ -218,7 +212,10 @@ def agree_by_chance(first: Similarity, second: Similarity) -> float:
 
 def least_alike(similarities: Sequence[Similarity]) -> tuple[int, int]:
     """The two methods that agree least; the first two if unknown."""
-    return next(iter(correlated_methods(rank_correlations(similarities))), (0, 1))
+    correlations = np.nan_to_num(rank_correlations(similarities), nan=2)
+    pairs = zip(*np.triu_indices(len(similarities), k=1), strict=True)
+    first, second = min(pairs, key=correlations.__getitem__)
+    return int(first), int(second)
 
 
 def furthest_apart(

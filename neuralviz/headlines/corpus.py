@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -24,11 +25,15 @@ from neuralviz.words import joined, many, number, percent
 ALIKE = 0.5  # share of the neighbours in common, beyond chance, from which two methods agree
 REAL = 0.5  # share of the nearest texts that a label needs for a sentence to be near it
 NAMED = 4  # clusters in a sentence
-_TERMS = {  # by a word of a headline
-    "95% interval": INTERVAL_IN_SHORT,
-    "cosine": COSINE_IN_SHORT,
-    "standard deviation": "A **standard deviation** is how far values usually are from average.",
-    "rank correlation": "**Rank correlation** is 1 where neighbours rank alike, 0 by chance.",
+_PHRASES = {  # what explains a term, by a phrase of a headline, which no text has
+    r"\(95% interval: ": INTERVAL_IN_SHORT,
+    r"\(their cosine similarity is ": COSINE_IN_SHORT,
+    " standard deviations above average, ": (
+        "A **standard deviation** is how far values usually are from average."
+    ),
+    r"rank correlation (is )?\*\*": (
+        "**Rank correlation** is 1 where neighbours rank alike, 0 by chance."
+    ),
 }
 STRICT = 0.01  # of one of clusters with a word: people search often
 
@@ -70,25 +75,20 @@ def describe_agreement(
 
 
 def describe_disagreement(methods: Sequence[str], share: float, k: int, texts: str) -> str:
-    """What stands above texts, of which first come those whose neighbours two maps agree on least.
-
-    ``share`` is the mean of these ``texts``.
-    """
+    """How far two maps agree on the neighbours of ``texts``, on average."""
     first, second = methods
     return (
         f"On average over {texts}, **{first}** and **{second}** share **{percent(share)}** of a "
-        f"text's {many(k, 'nearest text')}, and least for the texts at the top."
+        f"text's {many(k, 'nearest text')}."
     )
 
 
 def explain_maps(terms: str, projections: Sequence[str], headline: str) -> str:
     """What is drawn on maps, and the ``terms`` of the headline, in a few words each."""
     verb = "places" if len(projections) == 1 else "place"
-    points = (
-        f"Each point is a text; {joined(projections)} {verb} similar texts close together, and "
-    )
-    points += "words name dense groups, called clusters."
-    return " ".join([points, terms, *(line for word, line in _TERMS.items() if word in headline)])
+    points = f"Each point is a text; {joined(projections)} {verb} similar texts close together."
+    lines = [line for phrase, line in _PHRASES.items() if re.search(phrase, headline)]
+    return " ".join([points, terms, *lines])
 
 
 def describe_unmade(corpus: str, n_texts: int, methods: str) -> str:
@@ -229,15 +229,15 @@ def describe_groups(
     method: str, threshold: float, n_similar: int, sizes: Sequence[int], n_texts: int, rule: str
 ) -> str:
     """What remains of near-duplicates; ``sizes`` are those of groups, of which one text is kept."""
-    reaching = f"a cosine similarity of {threshold:.3f}{' or more' * (threshold < 1)}"
+    reaching = f"a cosine similarity of {number(threshold)}{' or more' * (threshold < 1)}"
     if not n_similar:
         return f"By **{method}**, no two texts have {reaching}."
-    groups = "their group" if len(sizes) == 1 else f"each of their {len(sizes):,} groups"
-    remaining = many(n_texts - sum(sizes) + len(sizes), "text")
-    verb = "remains" if remaining == "1 text" else "remain"
+    n_removed = sum(sizes) - len(sizes)
+    group = "each group" if len(sizes) > 1 else "the group"
     return (
-        f"By **{method}**, {describe_duplicates(n_similar, n_texts)} ({reaching}); if you keep "
-        f"only the {rule} text of {groups}, **{remaining}** {verb}."
+        f"By **{method}**, {describe_duplicates(n_similar, n_texts)} ({reaching}); keeping only "
+        f"the {rule} text of {group} removes {many(n_removed, 'text')} and leaves "
+        f"**{n_texts - n_removed:,}**."
     )
 
 

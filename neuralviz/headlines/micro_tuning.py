@@ -209,20 +209,22 @@ def compare_with_earlier(record: RunRecord, earlier: RunRecord, numbers: tuple[i
 
 def describe_similar(products: Similarity, numbers: Sequence[int]) -> str:
     """Which texts are most similar; ``numbers`` are their places in the run, from 0."""
-    if len(numbers) < 2:
+    values = np.sort(products.of_pairs[np.isfinite(products.of_pairs)])
+    if not len(values):
         return ""
-    values = np.sort(products.of_pairs)
     lowest, highest = (number(value, ".2f") for value in values[[0, -1]])
+    pair, lower = most_similar(products), values[values < values[-1]]
+    named = many(len(values) - len(lower), "pair")
+    if pair is not None:
+        named = name_texts([numbers[place] for place in pair])
     if len(values) == 1:
-        return f"The embeddings of the two texts have a cosine similarity of {highest}."
+        return f"The embeddings of {named} have a cosine similarity of {highest}."
     if lowest == highest:
         return f"All pairs of texts have about the same cosine similarity ({highest})."
-    pair = most_similar(products)
-    named = name_texts([numbers[place] for place in pair]) if pair else "several pairs of texts"
-    lower = values[values < values[-1]] if pair is None else values[:-1]
+    rest = "pairs have" if len(lower) > 1 else "pair has"
     return (
-        f"{begin(named)} are most similar, with a cosine similarity of {highest}; the other pairs "
-        f"have {write_range(lower)}."
+        f"{begin(named)} are most similar, with a cosine similarity of {highest}; the other "
+        f"{rest} {write_range(lower)}."
     )
 
 

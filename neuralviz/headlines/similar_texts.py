@@ -9,7 +9,6 @@ import numpy as np
 from neuralviz.evaluation.similarity import (
     Similarity,
     agree_by_chance,
-    correlated_methods,
     furthest_apart,
     most_similar,
     nearest_shares,
@@ -27,7 +26,7 @@ from neuralviz.headlines import (
     rank_hits,
     write_values,
 )
-from neuralviz.words import joined, many, number
+from neuralviz.words import joined, many, name_texts, number
 
 FEWEST_PAIRS = 6  # of four texts: rankings of fewer agree by chance
 AGREE, IN_PART = 0.8, 0.5  # Spearman's coefficient of two rankings
@@ -59,40 +58,38 @@ def describe_similar_texts(
     return _describe_nearest(measured) if len(measured) > 1 else _describe_extremes(measured[0])
 
 
-def describe_agreement(similarities: Sequence[Similarity], hardly_read: Sequence[int] = ()) -> str:
+def describe_agreement(
+    first: Similarity, second: Similarity, hardly_read: Sequence[int] = ()
+) -> tuple[str, str]:
     """On which texts two methods differ most, of those that are read, and how far they agree.
 
-    The second paragraph, or the only one, is on their rankings of the pairs; of several methods,
-    the two are those that agree least.
+    The latter, which may be all that there is, is on their rankings of the pairs.
     """
-    correlations = rank_correlations(similarities)
-    (i, j), *further = correlated_methods(correlations) or [(0, 1)]
-    first, second, correlation = similarities[i], similarities[j], float(correlations[i, j])
+    correlation = float(rank_correlations([first, second])[0, 1])
     n_pairs = int(np.isfinite(first.of_pairs + second.of_pairs).sum())
     names = f"the methods {first.method} and {second.method}"
     written, pairs = number(correlation, ".2f"), many(n_pairs, "pair")
     difference = _describe_difference(first, second, hardly_read)
     if n_pairs < FEWEST_PAIRS:
-        return begin(f"{names} {difference or f'rank {pairs} equally'}.")
+        return begin(f"{names} {difference or f'rank {pairs} equally'}."), ""
     if not np.isfinite(correlation):
-        return begin(f"{names} cannot be compared: by one of them, all pairs are equally similar.")
-    subject, possessors = names, f"{first.method}'s and {second.method}'s"
-    if difference:
-        subject, possessors = "they", "these two methods'"
+        reason = "by one of them, all pairs are equally similar"
+        return begin(f"{names} cannot be compared: {reason}."), ""
+    subject, methods = ("they", "the methods") if difference else (names, names)
     claim = f"{subject} agree little: their"
     if correlation <= 0 or agree_by_chance(first, second) > SIGNIFICANT:
         claim = f"{subject} do not agree significantly: their"
         if correlation >= IN_PART:
             n_texts = many(int((first.has_vector & second.has_vector).sum()), "text")
-            claim = f"{n_texts} are too few to tell whether {subject} agree: their"
+            claim = f"{n_texts} are too few to tell whether {methods} agree: their"
     elif correlation >= AGREE:
-        claim = f"all methods agree: even {possessors}" if further else f"{subject} agree: their"
-    elif further:
-        claim = f"of all methods, {subject} agree least: their"
+        claim = f"{subject} agree: their"
     elif correlation >= IN_PART:
         claim = f"{subject} agree in part: their"
     claim = f"{claim} rankings of {pairs} have a correlation of {written} (1: the same order)."
-    return begin(f"{names} {difference}.\n\nOn the whole, {claim}" if difference else claim)
+    if difference:
+        return begin(f"{names} {difference}."), f"On the whole, {claim}"
+    return begin(claim), ""
 
 
 def _describe_difference(first: Similarity, second: Similarity, hardly_read: Sequence[int]) -> str:
@@ -103,7 +100,7 @@ def _describe_difference(first: Similarity, second: Similarity, hardly_read: Seq
     first_rank, second_rank = (f"{round(s.ranks[pair]):,}" for s in (first, second))
     n_pairs = f"{np.isfinite(first.of_pairs).sum():,}"
     are_read = bool(hardly_read) and not {*pair}.intersection(hardly_read)
-    among = " of those that the model reads" * are_read
+    among = " of those that the bundled model reads" * are_read
     return (
         f"differ most on texts {pair[0] + 1} and {pair[1] + 1}{among}: this pair has rank "
         f"{first_rank} of {n_pairs} by {first.method}, {second_rank} by {second.method} (1: most "
@@ -116,20 +113,17 @@ def _describe_nearest(similarities: Sequence[Similarity]) -> str:
     if len(similarities[0].texts) == 2:
         values = [f"{number(float(s.products[0, 1]), '.2f')} by {s.method}" for s in similarities]
         return f"The two texts have a similarity of {joined(values)}."
-    methods: dict[tuple[int, int] | None, list[str]] = {}
+    methods: dict[str, list[str]] = {}
     for similarity in similarities:
         highest = number(float(np.nanmax(similarity.of_pairs)), ".2f")
         pair = most_similar(similarity)
-        methods.setdefault(pair, []).append(f"{similarity.method} ({highest})")
+        named = name_texts(pair) if pair else "several pairs"
+        methods.setdefault(named, []).append(f"{similarity.method} ({highest})")
     clauses = [
-        f"by {joined(names)}, {_name_pair(pair)}{' are most similar' * (place == 0)}"
-        for place, (pair, names) in enumerate(methods.items())
+        f"by {joined(names)}, {named}{' are most similar' * (place == 0)}"
+        for place, (named, names) in enumerate(methods.items())
     ]
     return begin(f"{'; '.join(clauses)}.")
-
-
-def _name_pair(pair: tuple[int, int] | None) -> str:
-    return "several pairs" if pair is None else f"texts {pair[0] + 1} and {pair[1] + 1}"
 
 
 def _describe_extremes(similarity: Similarity) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
@@ -101,7 +102,7 @@ Comparison = tuple[MethodEmbeddings, ...]  # a result per method, in their order
 class Compare(KeptTask[Step, Comparison]):
     """Embed the same texts by several methods, a batch at a time."""
 
-    format = RecordFormat("a comparison", version=5, classes=(MethodEmbeddings,))
+    format = RecordFormat("a comparison", version=6, classes=(MethodEmbeddings,))
 
     specs: tuple[EmbedderSpec, ...]
     texts: tuple[str, ...]  # at least one
@@ -122,16 +123,9 @@ class Compare(KeptTask[Step, Comparison]):
 
     def events(self, should_stop: ShouldStop) -> Generator[Step, None, None]:
         # the quick methods go first, those that learn every text last
-        hardly_read: tuple[int, ...] | None = None  # None before it is known
         for method in sorted(range(len(self.specs)), key=lambda m: self.specs[m].learns):
             try:
                 spec, vectors = self.specs[method], memory_vectors()
-                if BUNDLED in {part.model_id for part in spec.singles}:
-                    if hardly_read is None:
-                        model = shared_model(BUNDLED)
-                        hardly_read = find_hardly_read(model, self.texts, should_stop)
-                    if hardly_read:
-                        yield Step(method, hardly_read=hardly_read)
                 for event in embed(
                     self.texts, spec, vectors, batch_size=self.batch_size, should_stop=should_stop
                 ):
@@ -142,6 +136,13 @@ class Compare(KeptTask[Step, Comparison]):
             except (RuntimeError, MemoryError) as error:  # torch's, mostly for lack of memory
                 yield Step(method, error=describe_unexpected(error))
             check_stop(should_stop)
+        readers = [
+            m for m, s in enumerate(self.specs) if BUNDLED in [p.model_id for p in s.singles]
+        ]
+        with suppress(NeuralvizError, RuntimeError, MemoryError):  # said by then
+            if readers:
+                hardly_read = find_hardly_read(shared_model(BUNDLED), self.texts, should_stop)
+                yield from (Step(method, hardly_read=hardly_read) for method in readers)
 
     def fold(self, result: Comparison, events: Sequence[Step]) -> Comparison:
         method_steps = [[step for step in events if step.method == m] for m in range(len(result))]

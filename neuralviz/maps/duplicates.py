@@ -241,10 +241,10 @@ def suggest_threshold(
     Of the pairs, the most similar first, up to 2,000 are read, at ranks spaced like powers. The
     threshold puts the fewest of them on the wrong side, each with the number of pairs that it
     stands for; of equal ones it is the highest. It is raised to `LOWEST`, and until it is an
-    outlier above the nearest texts' cosines below it. None where no pair reaches it, or no
-    threshold is better than none.
+    outlier above the cosines below it. It has three decimals, or four where three would let more
+    pairs reach it. None where no pair reaches it, or no threshold is better than none.
     """
-    n = len(cosines)
+    n, cosines = len(cosines), _cut(cosines.astype(np.float64), 10_000)
     if not n:
         return None
     ranks = np.unique(np.geomspace(1, n, READ).astype(int)) - 1
@@ -252,24 +252,30 @@ def suggest_threshold(
     shares = [share_wording(a, b) for a, b in zip(*texts, strict=True)]
     weights = np.diff(ranks, append=n)
     gains = np.cumsum(np.where(np.array(shares) >= SAME_WORDING, weights, -weights))
+    gains[np.diff(cosines[ranks], append=-2) == 0] = 0  # equal cosines are on one side
     best = int(gains.argmax())
     if gains[best] <= 0:
         return None
-    # pairs descend: the first one of a text is with the nearest
-    _, places = np.unique(np.stack([first, second], axis=1), return_index=True)
-    lowest = _raise_to_outlier(max(cosines[ranks[best]], LOWEST), cosines[places // 2])
-    n_above = int((cosines >= lowest - ROUNDING).sum())
-    return float(np.floor(1000 * (cosines[n_above - 1] + ROUNDING)) / 1000) if n_above else None
+    lowest = _raise_to_outlier(max(cosines[ranks[best]], LOWEST), cosines)
+    top = cosines[cosines >= lowest - ROUNDING]
+    if not len(top):
+        return None
+    short = _cut(top[-1], 1000)
+    return float(short if (cosines >= short - ROUNDING).sum() == len(top) else top[-1])
 
 
-def _raise_to_outlier(threshold: float, nearest: np.ndarray) -> float:
-    """The lowest cosine from a threshold on that is an outlier above the ``nearest`` below it.
+def _cut(cosines: np.ndarray, scale: int) -> np.ndarray:
+    return np.floor(scale * (cosines + ROUNDING)) / scale
+
+
+def _raise_to_outlier(threshold: float, cosines: np.ndarray) -> float:
+    """The lowest cosine from a threshold on that is an outlier above the ``cosines`` below it.
 
     It is beyond Tukey's (1977) fence of the logarithms of 1 minus these cosines, which are a
     quarter of all at least.
     """
     limit = np.log(max(1 - threshold, ROUNDING))
-    gaps = np.sort(np.log(np.maximum(1 - nearest, ROUNDING)))[::-1]  # the least similar text first
+    gaps = np.log(np.maximum(1 - cosines, ROUNDING))[::-1]  # the least similar pair first
     while True:
         n_below = max(int((gaps > limit).sum()), -(-len(gaps) // 4))
         low, high = np.quantile(gaps[:n_below], (0.25, 0.75))

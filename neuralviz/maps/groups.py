@@ -75,7 +75,8 @@ def find_held_groups(
     """
     units = [unit_vectors(values).astype(np.float32) for values in vectors]
     scores = [_standardise(unit @ unit.T) for unit in units]
-    numbers = [_large_clusters(labels) for labels in clusters]
+    sizes = [np.bincount(labels[labels >= 0]) for labels in clusters]
+    numbers = [np.flatnonzero(counts >= SMALLEST_CLUSTER) for counts in sizes]
     n_clusters = sum(map(len, numbers))
     if not n_clusters:
         return ()
@@ -101,11 +102,6 @@ def find_held_groups(
                 groups.append(HeldGroup(place, cluster, means, traits))
                 break
     return tuple(groups)
-
-
-def _large_clusters(labels: np.ndarray) -> np.ndarray:
-    sizes = np.bincount(labels[labels >= 0])
-    return np.flatnonzero(sizes >= SMALLEST_CLUSTER)
 
 
 def _standardise(products: np.ndarray) -> np.ndarray:
@@ -180,7 +176,10 @@ def _find_phrase(
     for n_words in range(1, MOST_WORDS + 1):
         counts = Counter[tuple[str, ...]]()
         for member in members:
-            sequences = _sequences(words[member], n_words)
+            member_words = words[member]
+            sequences = {
+                tuple(member_words[i : i + n_words]) for i in range(len(member_words) - n_words + 1)
+            }
             if n_words > 1:
                 sequences = {s for s in sequences if s[:-1] in frequent and s[1:] in frequent}
             counts.update(sequences)
@@ -219,10 +218,6 @@ def _strip_common(
         n_texts.update(set(words[text]) & set(phrase))
     own = [i for i, word in enumerate(phrase) if n_texts[word] < COMMON_OUTSIDE * outside.sum()]
     return phrase[own[0] : own[-1] + 1] if own else ()
-
-
-def _sequences(words: Sequence[str], n_words: int) -> set[tuple[str, ...]]:
-    return {tuple(words[i : i + n_words]) for i in range(len(words) - n_words + 1)}
 
 
 def _quote(text: str, phrase: Sequence[str]) -> str:

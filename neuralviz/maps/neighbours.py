@@ -522,18 +522,15 @@ def find_outvoted(
 ) -> tuple[Outvoted, ...]:
     """The ``n`` errors of `knn_right` whose own label has the fewest votes."""
     names, codes, votes = _collect_votes(neighbours, labels, k)
-    winners, agree = _find_most_voted(votes), _share_of_votes(codes, votes)
+    winners = _find_most_voted(votes)
     missed = np.flatnonzero((codes >= 0) & (winners >= 0) & (winners != codes))
+    n_same = (votes[missed] == codes[missed, None]).sum(axis=1)
+    agree = n_same / (votes[missed] >= 0).sum(axis=1)
+    order = np.argsort(agree, kind="stable")[:n]
     return tuple(
-        Outvoted(text, labels[text], names[winners[text]], float(agree[text]))
-        for text in missed[np.argsort(agree[missed], kind="stable")][:n].tolist()
+        Outvoted(text, labels[text], names[winners[text]], share)
+        for text, share in zip(missed[order].tolist(), agree[order].tolist(), strict=True)
     )
-
-
-def label_agreement(neighbours: Neighbours, labels: Sequence[str], k: int = K) -> np.ndarray:
-    """[text] share of voters with the same label; NaN without a label or voters."""
-    _, codes, votes = _collect_votes(neighbours, labels, k)
-    return _share_of_votes(codes, votes)
 
 
 def common_neighbours(first: Neighbours, second: Neighbours, k: int = K) -> np.ndarray:
@@ -610,9 +607,3 @@ def _find_most_voted(votes: np.ndarray) -> np.ndarray:
         counts += votes == column[:, None]
     counts[votes < 0] = 0
     return votes[np.arange(len(votes)), counts.argmax(axis=1)]
-
-
-def _share_of_votes(codes: np.ndarray, votes: np.ndarray) -> np.ndarray:
-    n_votes = np.where(codes >= 0, (votes >= 0).sum(axis=1), 0)
-    n_same = (votes == codes[:, None]).sum(axis=1)
-    return np.divide(n_same, n_votes, out=np.full(len(codes), np.nan), where=n_votes > 0)

@@ -22,7 +22,7 @@ from neuralviz.maps.clusters import Clusters, cluster_centres
 from neuralviz.maps.kept import KeptMap, KeptMaps
 from neuralviz.maps.mapping import SampledNeighbours, find_embedder, neighbours_at_once
 from neuralviz.maps.neighbours import K, Neighbours, neighbours_of_points, sampled_right
-from neuralviz.maps.projection import REDUCERS, SCORED_NEIGHBOURS, is_large
+from neuralviz.maps.projection import REDUCERS, SCORED_NEIGHBOURS, SETTING_NAMES, is_large
 from neuralviz.maps.trends import Trend, find_trend
 from neuralviz.reading.dates import count_days
 from neuralviz.reading.table import ID_COLUMNS
@@ -172,10 +172,15 @@ class OpenMap:
 
     @property
     def title(self) -> str:
-        """The method and the projection, such as ``mean · UMAP``."""
+        """The method and the projection, such as ``mean · UMAP, distance euclidean``."""
         settings = self.kept.settings
         reducer = REDUCERS[settings.reducer] + " 3-D" * (settings.dimensions == 3)
-        return f"{self.label} · {reducer}"
+        changed = [
+            f"{SETTING_NAMES.get(name, name)} {value}"
+            for name, value in settings.relevant().items()
+            if name not in ("reducer", "dimensions") and value != getattr(type(settings), name)
+        ]
+        return ", ".join([f"{self.label} · {reducer}", *changed])
 
     @shared_property
     def home(self) -> Window | None:

@@ -11,6 +11,7 @@ from neuralviz.errors import SettingsError, ShouldStop, TextError, never
 from neuralviz.micro_tuning.blanks import sentence_with_blank
 from neuralviz.micro_tuning.events import (
     HARDLY_READ,
+    JUDGED,
     MicroTuning,
     TextDelta,
     TextReport,
@@ -78,7 +79,7 @@ def find_hardly_read(
         if text.in_pieces.sum() < least * len(text.in_pieces) and not text.is_spelt_out:
             continue
         (before,) = predict_masked(
-            model, text, settings, [None], 1, at_most=MAX_PREDICTED, should_stop=should_stop
+            model, text, settings, [None], 1, at_most=JUDGED, should_stop=should_stop
         )
         if TextReport(place, text, None, 0.0, before, before, None).is_hardly_read:
             places.append(place)

@@ -82,7 +82,8 @@ def loss_figure(
     is_band = len(curves) > MAX_LINES
     traces += _band(curves[record.texts_like(text)]) if is_band else _other_curves(curves, text)
     traces.append(_curve(curves[text], name, AFTER, width=4, size=8))
-    traces = [trace for trace in traces if _is_seen(trace)]
+    # a point is seen by its mark, or by the line to another one
+    traces = [t for t in traces if np.isfinite(t["y"]).sum() > ("marker" not in t)]
     has_epochs, parts = bool(traces), [part for part in record.parts if part.text == text]
     if parts:
         n_done = record.epochs_reached
@@ -96,11 +97,6 @@ def loss_figure(
         {"title": "loss", "rangemode": "tozero"},
         showlegend=len(traces) > 1,
     )
-
-
-def _is_seen(trace: Trace) -> bool:
-    """Whether a curve has a point with a mark, or two with a line between them."""
-    return np.isfinite(trace["y"]).sum() > ("marker" not in trace)
 
 
 def _pale_name(runs: tuple[int, int]) -> str:

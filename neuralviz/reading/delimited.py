@@ -97,7 +97,10 @@ def divide_records(lines: Iterator[Line], dialect: Dialect, width: int) -> Itera
             del texts[1:]
             fields = dialect.split_quoted(iter((text,)), blanks="")  # marks behind blanks are text
         if are_text:
-            fields = [_take_enclosed(field) for field in text.split(dialect.separator)]
+            fields = [
+                field[1:-1].replace('""', '"') if _ENCLOSED.fullmatch(field) else field
+                for field in text.split(dialect.separator)
+            ]
         yield Record(number, fields, number + len(texts))
 
 
@@ -111,10 +114,6 @@ def _fit_row(
     if len(lines) == 1:
         return len(fields) == width or not are_all_rows
     return len(fields) == width and not are_all_rows
-
-
-def _take_enclosed(field: str) -> str:
-    return field[1:-1].replace('""', '"') if _ENCLOSED.fullmatch(field) else field
 
 
 # --- separator and header ------------------------------------------------------------------------

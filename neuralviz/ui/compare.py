@@ -295,7 +295,9 @@ class Panel:
 
     @cached_property
     def hardly_read(self) -> list[int]:
-        return sorted({text for part in self.comparison for text in part.hardly_read})
+        """The texts that the model of one of these two methods hardly reads."""
+        compared = [self.comparison[self.find_place(s)] for s in self.least_alike or ()]
+        return sorted({text for part in compared for text in part.hardly_read})
 
     @cached_property
     def furthest_apart(self) -> tuple[int, int] | None:
@@ -430,11 +432,11 @@ def _show_warnings(comparison: Comparison) -> None:
             if texts.any():
                 names = name_texts(np.flatnonzero(texts).tolist())
                 methods.setdefault(problem.format(names), []).append(part.method)
-        if part.hardly_read:
-            unread = warn_of_unread(name_texts(part.hardly_read), BUNDLED)
-            methods.setdefault(unread, []).append(part.method)
-        if part.unread:
-            methods.setdefault(part.unread, []).append(part.method)
+        problems = [part.unread] * bool(part.unread)
+        if part.hardly_read and f"{name_texts(part.hardly_read)} are unknown" not in part.unread:
+            problems.append(warn_of_unread(name_texts(part.hardly_read), BUNDLED))
+        for problem in problems:
+            methods.setdefault(problem, []).append(part.method)
     for problem, said_of in methods.items():
         st.warning(plain(f"{joined(said_of)}: {problem}"))
 
@@ -443,10 +445,10 @@ def _show_disagreements(
     panel: Panel, first: Similarity, second: Similarity, write_headline: Write
 ) -> None:
     """Draw two methods against each other, and list the pairs on which all disagree most."""
-    headline, *further = describe_agreement([first, second], panel.hardly_read).split("\n\n")
+    headline, further = describe_agreement(first, second, panel.hardly_read)
     write_headline(plain(headline))
     with hide_on_stage("compare-agreement"):
-        st.markdown(plain("".join(further)))
+        st.markdown(plain(further))
     with show_only_on_stage("framed"):
         _explain_methods([panel.run.task.specs[panel.find_place(part)] for part in (first, second)])
         named = [*(panel.furthest_apart or ()), *(chosen_pair(panel.texts) or ())]

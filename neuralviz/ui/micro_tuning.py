@@ -544,7 +544,8 @@ def _show_record(
             st.warning(plain(warning))
         figure = plots.loss_figure(record, text, earlier, numbers)
         _draw(figure, record, text, f"{key}-loss", "loss")
-    if record.epochs_done(text) and _ask_more_figures(place):
+    key_of_more = f"tune-more-{place + 1}"
+    if record.epochs_done(text) and st.toggle("More figures", key=key_of_more, **REMEMBERED):
         figure = plots.delta_norm_figure(record, text, earlier, numbers)
         with slide(f"{key}-norms"):
             _draw(figure, record, text, f"{key}-norm", "delta norm")
@@ -566,10 +567,6 @@ def _draw(
 ) -> None:
     provenance = plots.describe_run(record, text)
     show_figure(figure, f"micro-tuning {name}", None, provenance, key=key, height=height)
-
-
-def _ask_more_figures(place: int) -> bool:
-    return st.toggle("More figures", key=f"tune-more-{place + 1}", **REMEMBERED)
 
 
 def _show_neurons(record: RunRecord, key: str, text: int, place: int) -> None:

@@ -128,7 +128,10 @@ def routes() -> list[Route]:
     return [
         Route("/livez", lambda _request: PlainTextResponse("ok")),
         Route("/readyz", _answer_ready),
-        Route("/metrics", _answer_metrics),
+        Route(
+            "/metrics",
+            lambda _request: Response(_server().metrics.text(), media_type=CONTENT_TYPE_LATEST),
+        ),
     ]
 
 
@@ -150,10 +153,6 @@ async def lifespan(_app: App) -> AsyncIterator[None]:
 def _answer_ready(_request: Request) -> Response:
     why_not = _server().why_not_ready()
     return PlainTextResponse(why_not or "ok", status_code=503 if why_not else 200)
-
-
-def _answer_metrics(_request: Request) -> Response:
-    return Response(_server().metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
 
 def _heed_signals(server: Server) -> set[int]:

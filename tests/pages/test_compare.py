@@ -77,9 +77,8 @@ def test_opens_with_an_example_compared_by_three_methods() -> None:
     assert panel.results == again.results  # whose ranks are computed once
     assert panel.name_in_full(panel.results[1]) == "neural, fast, 1 epoch"  # in files
     assert MAX_TEXTS <= MOST_PERMUTED  # the test is of all texts that the sentence is of
-    headline = describe_agreement([panel.results[place] for place in methods])
-    parts = {plain(part) for part in headline.split("\n\n")}
-    assert parts <= {element.value for element in page.markdown}
+    parts = describe_agreement(*(panel.results[place] for place in methods))
+    assert set(map(plain, parts)) <= {element.value for element in page.markdown}
     page.text_input(key="m2-neural-epochs").set_value("many").run()
     assert not page.exception
     assert "epochs” must be a whole number" in read_page(page)
@@ -267,8 +266,16 @@ def test_texts_in_another_language_are_named_and_are_not_the_pair_that_differs_m
     assert not page.exception
     (warning,) = page.warning
     assert "hardly reads texts 2 and 4" in warning.value
-    assert "differ most on texts 1 and 3 of those that the model reads" in read_page(page)
+    assert "differ most on texts 1 and 3 of those that the bundled model reads" in read_page(page)
     assert [page.selectbox(key=key).value for key in PAIR] == [0, 2]
+
+
+def test_a_text_of_which_no_word_is_known_gets_one_warning_and_symbols_none() -> None:
+    texts = "The keeper lit the lamp.\nไทยแลนด์ ภาษา\nRates rose again.\nok 👍"
+    page = finish(press(paste(texts, m1="mean", m2="cls", m3="none")))
+    (warning,) = page.warning
+    assert "At least half of the words of text 2 are unknown" in warning.value
+    assert "hardly reads" not in warning.value
 
 
 @pytest.mark.slow

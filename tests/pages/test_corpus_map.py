@@ -30,6 +30,7 @@ from neuralviz.store.importing import import_vectors
 from neuralviz.ui.corpus import findings
 from neuralviz.ui.corpus.main import Saved, find_saved
 from neuralviz.ui.corpus.opened import _open_corpus, _open_map
+from neuralviz.ui.corpus.search import DIFFERENT
 from neuralviz.ui.corpus.show import find_first_colour
 from tests.support.pages import (
     count_figures,
@@ -221,6 +222,15 @@ def test_words_select_and_colours_change(example: Corpus):
     assert f"**{n}** of 480 texts contain “telescope”" in read_page(page)
     assert page.segmented_control(key="corpus-list").value == "Selection"
     assert "Pale points are all other texts." in read_page(page)
+    assert ("Words name dense groups" in read_page(page), "Grey" in read_page(page)) == (
+        True,
+        False,
+    )
+    page.toggle(key="names").set_value(False).run()
+    assert "Words name dense groups" not in read_page(page)
+    search(page, "e")  # all texts have one
+    assert "**480** of 480 texts contain" in read_page(page)
+    assert "Pale points" not in read_page(page)
     search(page, "")
     said = {}
     for option in list(page.selectbox(key="colour-a").options):
@@ -291,6 +301,23 @@ def test_a_sentence_is_placed_and_a_link_brings_it_back_with_a_text_and_the_list
     assert "corpus-row" not in gone.session_state  # the text of a corpus that is gone is no other's
     search(again, "")  # what is done is not undone
     assert "corpus-sentence" not in again.session_state
+
+
+def test_two_maps_by_one_method_and_projection_each_have_a_column(mapped: AppTest):
+    store = CorpusStore()
+    corpus = store.corpus("mine")
+    other = ProjectionSettings("pca", metric="euclidean")
+    *_, embedded = embed_corpus(store, corpus, MEAN)
+    make_map(store, corpus, embedded.embedder, other)
+    names = {"map-b": "mean", "map-a-reducer": "PCA", "map-b-reducer": "PCA"}
+    page = open_page(
+        corpus=corpus.id, **names, **{"map-b-metric": "euclidean"}, **{"corpus-list": DIFFERENT}
+    )
+    assert not page.exception
+    (table,) = (frame.value for frame in page.dataframe if "shared" in frame.value)
+    near = [f"near by mean · PCA{ending} only" for ending in ("", ", distance euclidean")]
+    assert list(table) == ["shared", "text", *near]
+    assert "not among the other map's" in read_page(page)
 
 
 def test_a_model_that_is_not_loaded_waits_for_a_button(mapped: AppTest, monkeypatch):
@@ -459,7 +486,7 @@ def test_duplicates_and_a_group_of_one_method_are_linked_judged_and_brought_back
     press(link, "Try again")
     assert "takes too long" not in read_page(link)
     link.slider[0].set_value(1.0).run()
-    assert "no two texts have a cosine similarity of 1.000" in read_page(link)
+    assert "no two texts have a cosine similarity of 1." in read_page(link)
     link.selectbox(key="duplicates-method").set_value("file: phrase.npy").run()
     assert not link.exception
     assert link.slider[0].value < 1  # each method has a threshold of its own

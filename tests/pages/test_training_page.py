@@ -83,6 +83,7 @@ def test_two_ways_are_trained_and_one_encoder_is_saved_and_the_address_brings_th
     assert last_run(page, "training").status == "done", last_run(page, "training").error
     assert "ten nearest texts predict the kind correctly for" in read_page(page)
     assert any("nearest before" in frame.value for frame in page.dataframe)
+    assert all(caption.value for caption in page.caption)
 
     for name, answer in (("bundled", "already a model"), ("a b", "Name the encoder with")):
         page.text_input(key="training-name").set_value(name).run()

@@ -83,6 +83,20 @@ def test_clusters_keep_the_names_that_people_give_them(store: CorpusStore):
         kept_maps.rename_cluster(corpus, kept, 0, "gone")
 
 
+def test_maps_that_differ_in_a_setting_have_different_titles(store: CorpusStore):
+    corpus, embedder = embedded(store)
+    kept = make_map(store, corpus, embedder, PCA)
+    titles = [
+        OpenMap(OpenCorpus(store, corpus), replace(kept, settings=settings), "mean").title
+        for settings in (PCA, replace(PCA, metric="euclidean"), ProjectionSettings(n_neighbors=9))
+    ]
+    assert titles == [
+        "mean · PCA 3-D",
+        "mean · PCA 3-D, distance euclidean",
+        "mean · UMAP, neighbours 9",
+    ]
+
+
 def test_the_same_request_finds_the_map_and_computes_nothing(store, monkeypatch):
     corpus, embedder = embedded(store)
     kept = make_map(store, corpus, embedder, PCA)

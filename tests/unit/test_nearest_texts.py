@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -18,8 +21,10 @@ from neuralviz.evaluation.similarity import (
     usable_labels,
 )
 from neuralviz.headlines.similar_texts import describe_agreement
+from neuralviz.jobs.comparing import MethodEmbeddings
 from neuralviz.plots.compare import Layout, difference_heatmap, similarity_heatmap, text_names
 from neuralviz.plots.theme import even_ticks
+from neuralviz.ui.compare import Panel
 
 
 def test_texts_without_a_label_are_left_out() -> None:
@@ -101,10 +106,29 @@ def test_a_heatmap_has_the_texts_where_they_fit_and_is_scaled_without_its_diagon
     assert figure.data[0].zmax < 1
 
 
-def test_methods_that_agree_are_not_said_to_agree_least() -> None:
+def test_methods_that_agree_on_all_pairs_are_only_said_to_agree() -> None:
     vectors = np.random.default_rng(0).normal(size=(6, 3))
-    alike = [similarity(name, "uvwxyz", vectors) for name in ("mean", "cls", "neural")]
-    assert describe_agreement(alike).startswith("All methods agree: even mean's and cls's rankings")
+    alike = [similarity(name, "uvwxyz", vectors) for name in ("mean", "cls")]
+    agreement, further = describe_agreement(*alike)
+    assert agreement.startswith("The methods mean and cls agree: their rankings")
+    assert further == ""
+
+
+def test_texts_that_only_a_third_method_hardly_reads_may_be_those_that_differ_most() -> None:
+    draw = np.random.default_rng(0).normal
+    parts = [
+        MethodEmbeddings(name, tuple("abcdef"), np.zeros(6, bool), draw(size=(6, 3)))
+        for name in ("mean", "cls", "sep")
+    ]
+    panel = Panel(SimpleNamespace(), tuple(parts), "Original", {})
+    places = [panel.find_place(method) for method in panel.least_alike]
+    (third,) = {0, 1, 2} - {*places}
+    for place, expected in ((third, []), (places[1], [2, 4])):
+        changed = tuple(
+            replace(part, hardly_read=(2, 4)) if i == place else part
+            for i, part in enumerate(parts)
+        )
+        assert replace(panel, comparison=changed).hardly_read == expected
 
 
 def test_cosines_that_differ_by_rounding_alone_are_ties_in_ranks_and_lists() -> None:

@@ -13,7 +13,6 @@ from neuralviz.maps.neighbours import (
     find_neighbours,
     find_outvoted,
     knn_right,
-    label_agreement,
     sampled_right,
     suggest_k,
 )
@@ -63,8 +62,7 @@ def test_the_outvoted_are_those_that_are_missed_the_loneliest_first():
     found = find_outvoted(neighbours, labels, 7, 999)
     assert find_outvoted(neighbours, labels, 7, 2) == found[:2]
     assert len(found) == (~knn_right(neighbours, labels, 7)).sum() > 0
-    agree = label_agreement(neighbours, labels, 7)
-    assert [one.agree for one in found] == sorted(agree[[one.text for one in found]].tolist())
+    assert [one.agree for one in found] == sorted(one.agree for one in found)
     for one in found:
         voters = [labels[j] for j in neighbours.indices[one.text] if labels[j]][:7]
         assert one.label == labels[one.text] != one.voted
@@ -82,17 +80,14 @@ def test_texts_without_a_label_neither_vote_nor_are_voted_on():
     expected = knn_right(among, rest, 7)
     np.testing.assert_array_equal(knn_right(everything, some, 7), expected)
     assert len(expected) == 80
-    shares = label_agreement(everything, some, 7)
-    assert np.isnan(shares[hidden]).all()
-    np.testing.assert_array_equal(shares[~hidden], label_agreement(among, rest, 7))
+    outvoted = [one.agree for one in find_outvoted(everything, some, 7, 999)]
+    assert outvoted == [one.agree for one in find_outvoted(among, rest, 7, 999)]
 
 
 def test_a_text_that_nobody_votes_on_counts_as_missed():
     neighbours = neighbours_of([[1], [0], [3], [2]])
     assert knn_right(neighbours, ["a", "a", "a", ""], 1).tolist() == [True, True, False]
     assert find_outvoted(neighbours, ["a", "a", "a", ""], 1, 9) == ()  # nobody votes against it
-    shares = label_agreement(neighbours, ["a", "a", "a", ""], 1)
-    np.testing.assert_array_equal(shares, [1, 1, np.nan, np.nan])
 
 
 def test_common_neighbours_are_counted_in_any_order():
@@ -116,9 +111,8 @@ def test_what_cannot_be_scored_is_said():
         knn_right(neighbours, ["a", *[""] * 5])
     with pytest.raises(NeuralvizError, match="6 texts with those of 5"):
         common_neighbours(neighbours, find_neighbours(with_labels(5)[0], 3))
-    for score in (knn_right, label_agreement):
-        with pytest.raises(SettingsError, match="at least 1"):
-            score(neighbours, ["a"] * 6, 0)
+    with pytest.raises(SettingsError, match="at least 1"):
+        knn_right(neighbours, ["a"] * 6, 0)
 
 
 @pytest.mark.parametrize(

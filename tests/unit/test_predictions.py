@@ -10,6 +10,7 @@ import torch
 from neuralviz.errors import SettingsError
 from neuralviz.micro_tuning import check_settings, mask_inputs, micro_tune, predict_masked
 from neuralviz.micro_tuning.events import TextReport
+from neuralviz.micro_tuning.watching import find_hardly_read
 from neuralviz.models import tokenize
 from tests.support.models import TEXTS
 
@@ -122,6 +123,7 @@ Je voudrais une part de gâteau et une tasse de café.
 Hier, il a plu toute la journée.
 Кошка весь день спала на тёплом подоконнике.
 Die Bank hat ihre Zinsen erhöht.
+ภาษาไทย 👍
 Das Wetter ist heute schön.
 """
 ENGLISH = """
@@ -135,6 +137,8 @@ We didn't, couldn't, wouldn't and shouldn't have done it.
 lol that's sooo cooool omggg!!!
 const x = document.querySelector('#main').innerHTML;
 for i in range(10): print(i ** 2)
+😀 🎉
+ok 👍
 pip install numpy==1.26.4
 Zombies parading around eating brains.
 Study raises stent doubts
@@ -150,3 +154,4 @@ def test_the_bundled_model_hardly_reads_other_languages(bundled):
             (before,) = predict_masked(bundled, text, settings, [None])
             report = TextReport(0, text, None, 0.0, before, before, None)
             assert report.is_hardly_read is is_foreign, text.text
+            assert find_hardly_read(bundled, [text.text]) == (0,) * is_foreign

@@ -7,6 +7,7 @@ writes the file anew; read its difference.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import replace
@@ -46,6 +47,7 @@ from neuralviz.jobs.evaluating import recorded_results
 from neuralviz.jobs.ladder import recorded_ladder
 from neuralviz.jobs.training import recorded_lessons
 from neuralviz.layers.geometry import FollowedWord
+from neuralviz.maps.neighbours import common_neighbours, find_neighbours
 from neuralviz.micro_tuning.events import RUN_FORMAT, Candidate, MaskedPredictions, Part, RunRecord
 from neuralviz.micro_tuning.lens import Lens
 from neuralviz.micro_tuning.settings import DEFAULT_BLUEPRINTS, mask_inputs
@@ -221,7 +223,7 @@ def corpora() -> Iterator[tuple[str, str]]:
     yield "differ", corpus.describe_agreement(["mean", "cls"], 0.31, 1, "480 texts", 479)
     yield "agree as by chance", corpus.describe_agreement(["mean", "cls"], 0.66, 5, "12 texts", 11)
     yield "too few to agree", corpus.describe_agreement(["mean", "cls"], 1, 2, "3 texts", 2)
-    yield "agree least", corpus.describe_disagreement(["mean", "cls"], 0.31, 10, "480 texts")
+    yield "two maps", corpus.describe_disagreement(["mean", "cls"], 0.31, 10, "480 texts")
     yield "no map", corpus.describe_unmade("tickets", 300, "**mean** and **neural**")
     sizes = [30, 20, 9, 8, 5]
     yield "clusters", corpus.describe_clusters("mean", ["train delay", "money"], sizes[:2], 80)
@@ -238,6 +240,10 @@ def corpora() -> Iterator[tuple[str, str]]:
     yield "clusters by two methods", corpus.join_methods(themes)
     drawn = corpus.explain_maps("**mean**: ….", ["UMAP", "PCA"], "(95% interval: …)")
     yield "what is drawn", drawn
+    held = corpus.describe_held_group(["neural", "mean"], 9, (2.3, 0.6), "do not reply")
+    yield "terms of a held group", corpus.explain_maps("**cls**: ….", ["UMAP"], held)
+    found = corpus.describe_matches("“cosine”, “95% interval” and “rank correlation”", 2, 9, [])
+    yield "words that are terms", corpus.explain_maps("**cls**: ….", ["UMAP"], found)
     near = [["a"] * 4 + ["b"], ["a", "b", "c", "d", "e"], [""] * 5]
     methods, texts = ["mean", "cls", "sep"], ["A cat.", "A wolf.", "A fox."]
     sizes = dict.fromkeys("abcde", 60)
@@ -283,6 +289,7 @@ def corpora() -> Iterator[tuple[str, str]]:
     yield "one group", corpus.describe_groups("mean", 0.93, 2, [2], 300, "first")
     yield "a text alone", corpus.describe_groups("mean", 0.8, 41, [30, 10], 41, "longest")
     yield "one text left", corpus.describe_groups("mean", 0.8, 41, [41], 41, "longest")
+    yield "nearly 1", corpus.describe_groups("mean", 0.9996, 2, [2], 300, "longest")
     yield "no groups", corpus.describe_groups("mean", 1.0, 0, [], 300, "longest")
     held = (["neural", "mean"], 20, (2.31, 0.64))
     yield (
@@ -308,6 +315,10 @@ def with_nearest(method: str, hits: np.ndarray) -> Similarity:
     return Similarity(method, tuple(map(str, range(len(hits)))), products, np.zeros(len(hits)))
 
 
+def describe_both(*arguments: Any) -> str:
+    return BREAK.join(filter(None, similar_texts.describe_agreement(*arguments)))
+
+
 def few_texts() -> Iterator[tuple[str, str]]:
     topic = {"topic": [str(i // 2) for i in range(40)]}
     best_hits, second_hits, close_hits = right(0.75, 0.25, 0.7, n=40)
@@ -323,17 +334,16 @@ def few_texts() -> Iterator[tuple[str, str]]:
     yield "three of which one differs", similar_texts.describe_similar_texts([mean, neural, cls])
     level = replace(cls, products=np.ones((4, 4), dtype=np.float32))
     yield "all pairs alike by one", similar_texts.describe_similar_texts([level, mean])
-    yield "too few to agree", similar_texts.describe_agreement([mean, cls])
-    yield "do not agree", similar_texts.describe_agreement([mean, neural])
-    yield "cannot be compared", similar_texts.describe_agreement([mean, level])
+    yield "too few to agree", describe_both(mean, cls)
+    yield "do not agree", describe_both(mean, neural)
+    yield "cannot be compared", describe_both(mean, level)
     draw = np.random.default_rng(0)
     vectors, noise = draw.normal(size=(2, 8, 4))
     several = [similarity(name, "abcdefgh", vectors + share * noise)
                for name, share in (("mean", 0), ("cls", 0.2), ("neural", 0.7))]  # fmt: skip
-    yield "two methods agree", similar_texts.describe_agreement(several[:2])
-    yield "two methods agree little", similar_texts.describe_agreement(several[::2])
-    yield "texts hardly read", similar_texts.describe_agreement(several[::2], [5])
-    yield "three methods", similar_texts.describe_agreement(several)
+    yield "two methods agree", describe_both(*several[:2])
+    yield "two methods agree little", describe_both(*several[::2])
+    yield "texts hardly read", describe_both(*several[::2], [5])
     unfinished = ranked("mean", 0.9, 0.8, np.nan, 0.6, np.nan, np.nan)
     unfinished.products[3, 3] = np.nan
     columns = {"topic": list("xxxy"), "form": list("xyxy"), "length": list("xxyy")}
@@ -343,8 +353,8 @@ def few_texts() -> Iterator[tuple[str, str]]:
     yield "one pair", similar_texts.describe_similar_texts([one])
     yield "one pair by two", similar_texts.describe_similar_texts([one, replace(one, method="cls")])
     three = [method.in_order(range(3)) for method in (mean, neural)]
-    yield "three pairs", similar_texts.describe_agreement(three)
-    yield "three pairs alike", similar_texts.describe_agreement([three[0], three[0]])
+    yield "three pairs", describe_both(*three)
+    yield "three pairs alike", describe_both(three[0], three[0])
     yield "no method", similar_texts.describe_similar_texts([])
 
 
@@ -540,6 +550,9 @@ def runs() -> Iterator[tuple[str, str]]:
     vectors = np.array([[1, 0], [0.6, 0.8], [0.8, 0.6]])
     for name, embeddings in (("similar", vectors), ("different", np.eye(3)),
                              ("several pairs", np.repeat(np.eye(2), 2, axis=0)),
+                             ("several pairs of three", np.array([[1, 0], [0, 1], [1, 1]])),
+                             ("a vector is missing", np.vstack([vectors[:2], [[np.nan] * 2]])),
+                             ("a vector of four is missing", np.vstack([vectors, [[np.nan] * 2]])),
                              ("two texts", vectors[:2])):  # fmt: skip
         products = similarity("neural", "abcd"[: len(embeddings)], embeddings)
         yield name, micro_tuning.describe_similar(products, range(len(embeddings)))
@@ -626,7 +639,7 @@ def test_what_is_drawn_at_random_is_no_finding(kind: str) -> None:
             texts = list("abcdefghijkl")[: 4 + seed % 9]
             methods = [similarity(name, texts, draw.normal(size=(len(texts), 8)))
                        for name in ("mean", "cls")]  # fmt: skip
-            sentence = similar_texts.describe_agreement(methods)
+            sentence, _ = similar_texts.describe_agreement(*methods)
             found += sentence.startswith("The methods mean and cls agree")
         elif kind == "confusion":
             own, predicted = draw.choice(list("abcd"), (2, 200), p=[0.7, 0.1, 0.1, 0.1]).tolist()
@@ -681,7 +694,7 @@ def test_what_knows_nothing_of_labels_or_scores_is_no_finding(kind: str) -> None
             found = tuple(
                 f"The methods mean and cls {verb}" for verb in ("differ most on", "rank 3")
             )
-            assert similar_texts.describe_agreement(few).startswith(found)
+            assert similar_texts.describe_agreement(*few)[0].startswith(found)
         elif kind == "ladder":
             changed = {name: {place: permute(one) for place, one in getattr(recorded, name).items()}
                        for name in ("baselines", "results")}  # fmt: skip
@@ -694,6 +707,31 @@ def test_what_knows_nothing_of_labels_or_scores_is_no_finding(kind: str) -> None
                 sentence = training.describe_trained_layers([taken])
             decided += "difference is significant" in sentence or "changed layer" in sentence
     assert decided <= 3
+
+
+def test_texts_in_another_order_have_the_same_sentence() -> None:
+    for seed in range(20):
+        draw = np.random.default_rng(seed)
+        products = similarity(
+            "neural", "abcdef", np.array([0, 0.5]) + draw.integers(3, size=(6, 2))
+        )
+        order = draw.permutation(6)
+        sentences = [
+            micro_tuning.describe_similar(products.in_order(places), places.tolist())
+            for places in (np.arange(6), np.sort(order)[::-1], order)
+        ]
+        pairs = [set(re.findall(r"\d+", sentence)) for sentence in sentences]
+        assert pairs[0] == pairs[1] == pairs[2]
+
+
+def test_maps_of_shuffled_texts_share_as_many_neighbours_as_chance_brings() -> None:
+    draw = np.random.default_rng(0)
+    vectors = draw.normal(size=(400, 8))
+    near = [find_neighbours(part, 20) for part in (vectors, draw.permutation(vectors))]
+    share = float(common_neighbours(*near, 20).mean())
+    assert "share **5%** of a text's" in corpus.describe_disagreement(
+        ["a", "b"], share, 20, "texts"
+    )
 
 
 @pytest.mark.parametrize("sizes", [[180, 60, 30, 15, 9, 6], [11] * 27])

@@ -34,13 +34,10 @@ QUOTED = 60  # characters of a user's words in the headline
 
 def describe_view(view: MapView) -> str:
     """The headline: the answer to a search, else what the colours of the first map mean."""
-    return _describe_search(view) or _describe_colours(view)
-
-
-def _describe_colours(view: MapView) -> str:
-    """What the colours of each map mean."""
     maps = zip(view.maps, view.colours, strict=True)
-    return headlines.join_methods(_describe_colour(view, *pair) for pair in maps)
+    return _describe_search(view) or headlines.join_methods(
+        _describe_colour(view, *pair) for pair in maps
+    )
 
 
 def _describe_colour(view: MapView, open_map: OpenMap, option: str) -> str:
@@ -77,7 +74,9 @@ def _describe_sentence(view: MapView, sentence: str) -> str:
     corpus, placed = view.corpus, view.placed
     maps = [open_map for open_map in view.maps if open_map.kept.id in placed]
     rows = [placed[open_map.kept.id].near.indices[0] for open_map in maps]
-    name = next(iter([*_labels_of_colours(view), *corpus.label_names]), "")
+    parts = (colour.partition(":") for colour in view.colours)
+    coloured = [name for kind, _, name in parts if kind == "label"]
+    name = next(iter([*coloured, *corpus.label_names]), "")
     labels: list[Sequence[str]] = [()] * len(rows)
     sizes = corpus.sizes(name) if name else {}
     if name:
@@ -87,11 +86,6 @@ def _describe_sentence(view: MapView, sentence: str) -> str:
     return headlines.describe_landing(
         _quote(sentence), name_methods(maps), labels, _quote(name), texts, sizes, _quote
     )
-
-
-def _labels_of_colours(view: MapView) -> list[str]:
-    parts = (colour.partition(":") for colour in view.colours)
-    return [name for kind, _, name in parts if kind == "label"]
 
 
 def _describe_words(view: MapView, query: str) -> str:
@@ -108,9 +102,8 @@ def _describe_words(view: MapView, query: str) -> str:
         )
         if name != UNNAMED
     ]
-    method = name_methods(view.maps)[0] if len(view.methods) > 1 else ""
     return headlines.describe_matches(
-        plain(query), int(chosen.sum()), int(searched.sum()), clusters, method
+        plain(query), int(chosen.sum()), int(searched.sum()), clusters, view.first_method
     )
 
 

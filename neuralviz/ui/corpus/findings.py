@@ -16,6 +16,7 @@ from neuralviz.errors import Stopped
 from neuralviz.headlines import COSINE_IN_SHORT, explain_methods
 from neuralviz.headlines import corpus as headlines
 from neuralviz.jobs.mapping import FindHeldGroups, FindPairs
+from neuralviz.maps.clusters import UNNAMED
 from neuralviz.maps.duplicates import (
     MOST_TEXTS,
     RULES,
@@ -54,7 +55,7 @@ from neuralviz.ui.page import (
     slide,
 )
 from neuralviz.ui.runs import SessionRuns
-from neuralviz.words import many
+from neuralviz.words import many, number
 
 DUPLICATES = "Near-duplicates"
 METHOD = "duplicates-method"  # in the address: the label of the method
@@ -84,10 +85,8 @@ def show_findings(view: MapView, headline: str) -> None:
     show_headline(headline, key="maps")
     with show_only_on_stage("maps"):
         projections = {REDUCERS[open_map.kept.settings.reducer]: None for open_map in view.maps}
-        notes = "Grey points are in no cluster. " * (CLUSTERS in view.colours)
-        notes += "Pale points are all other texts. " * (view.selection is not None)
-        notes += "Lines lead from the sentence to its nearest texts. " * bool(view.placed)
-        st.markdown(headlines.explain_maps(notes + view.terms, list(projections), headline))
+        terms = _explain_marks(view) + view.terms
+        st.markdown(headlines.explain_maps(terms, list(projections), headline))
     pairs = _peek_pairs(view.corpus, view.maps[0].embedder)
     n_similar = int(pairs.findings.sum()) if pairs else 0
     if not held and not n_similar:
@@ -97,10 +96,25 @@ def show_findings(view: MapView, headline: str) -> None:
             st.markdown(_describe_held(view, group))
             _link_held(view, group)
         if n_similar:
-            method = name_methods(view.maps)[0] if len(view.methods) > 1 else ""
-            sentence = headlines.describe_duplicates(n_similar, view.corpus.n_texts, method)
+            sentence = headlines.describe_duplicates(
+                n_similar, view.corpus.n_texts, view.first_method
+            )
             icon, key = ":material/content_copy:", "corpus-duplicates"
-            st.button(sentence, type="tertiary", icon=icon, key=key, on_click=_open_duplicates)
+            open_list = partial(st.session_state.update, {LIST: DUPLICATES, _LINKED: True})
+            st.button(sentence, type="tertiary", icon=icon, key=key, on_click=open_list)
+
+
+def _explain_marks(view: MapView) -> str:
+    """What words, pale and grey points, and lines on the maps are."""
+    is_shown, selection = slice(None) if view.within is None else view.within, view.selection
+    names = {name for open_map in view.maps for name in open_map.kept.cluster_names} - {UNNAMED}
+    coloured = [m for m, colour in zip(view.maps, view.colours, strict=True) if colour == CLUSTERS]
+    has_grey = any((open_map.clusters.labels[is_shown] < 0).any() for open_map in coloured)
+    has_pale = selection is not None and 0 < len(selection) < view.n_shown
+    notes = "Words name dense groups, called clusters. " * (view.has_names and bool(names))
+    notes += "Grey points are in no cluster. " * has_grey
+    notes += "Pale points are all other texts. " * has_pale
+    return notes + "Lines lead from the sentence to its nearest texts. " * bool(view.placed)
 
 
 def _describe_held(view: MapView, group: HeldGroup) -> str:
@@ -143,10 +157,6 @@ def _link_held(view: MapView, group: HeldGroup) -> None:
             f"that {view.maps[group.place].label} holds together",
         ),
     )
-
-
-def _open_duplicates() -> None:
-    st.session_state[LIST], st.session_state[_LINKED] = DUPLICATES, True
 
 
 def has_duplicates(view: MapView) -> bool:
@@ -286,13 +296,15 @@ def _ask_pairs(
 
 def _choose_threshold(corpus: OpenCorpus, embedder: KeptEmbedder, pairs: SimilarPairs) -> float:
     """Ask for a threshold, which is one corpus's and one method's, also in the address."""
+    first = max(pairs.first_threshold, 0.0)
+    digits = 3 if first == round(first, 3) else 4
     return st.slider(
         "Threshold: cosine similarity",
         0.0,
         1.0,
-        max(pairs.first_threshold, 0.0),
-        0.001,
-        "%.3f",
+        first,
+        10**-digits,
+        f"%.{digits}f",
         key=f"duplicates-{corpus.corpus.id[:4]}{embedder.id[:4]}",
         bind="query-params",
         width=THRESHOLD_WIDTH,
@@ -329,7 +341,7 @@ def _show_groups(
             _list_pairs(corpus, pairs, threshold)
         _list_groups(corpus, kept, terms)
     _list_group(corpus, kept)
-    settings = {"method": label, "threshold": f"{threshold:.3f}", "kept": f"the {rule}"}
+    settings = {"method": label, "threshold": number(threshold), "kept": f"the {rule}"}
     provenance = About(f"Near-duplicates in {corpus.corpus.name}", settings)
     take = partial(offer_table, place="slide-duplicates", provenance=provenance)
     name = corpus.corpus.name

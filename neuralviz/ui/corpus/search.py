@@ -78,6 +78,11 @@ class MapView:
         parts = (part for open_map in self.methods for part in open_map.spec.singles)
         return explain_methods(part.method for part in parts)
 
+    @property
+    def first_method(self) -> str:
+        """The first map's method, markdown; empty where it is the only one."""
+        return name_methods(self.maps)[0] if len(self.methods) > 1 else ""
+
     def columns(self) -> Iterator[tuple[DeltaGenerator, OpenMap]]:
         """The maps side by side, each with its column of the page."""
         return zip(st.columns(len(self.maps), gap="xsmall"), self.maps, strict=True)

@@ -665,7 +665,7 @@ def _show_disagreement(view: MapView) -> None:
     }
     for label, near_rows, other_rows in zip(labels, near, near[::-1], strict=True):
         table[f"near by {label} only"] = _list_unshared(view.corpus, near_rows, other_rows)
-    terms = f"**Only**: the nearest text that is not among the other method's {shared.k}."
+    terms = f"**Only**: the nearest text that is not among the other map's {shared.k}."
     with slide("different", sentence):
         show_first_rows(f"{view.terms} {terms}", table, "different")
         with hide_on_stage("different-rows"):
