@@ -11,7 +11,6 @@ import numpy as np
 from neuralviz.evaluation.bootstrap import bootstrap, interval, paired_interval, seem_reversed
 from neuralviz.evaluation.correlation import Correlation, correlate
 
-BEST_OF_ALL = "The best of all layers on these pairs looks a little better than it is on others."
 _NOTHING = np.zeros(0)
 
 

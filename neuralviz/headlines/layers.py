@@ -46,7 +46,6 @@ NAMED = 3  # words of each kind
 LONGEST = 24  # characters of a word
 SAME_IMPORTANCE = 1e-6
 CLEARLY = 0.05  # cosines that differ by less are not told apart
-ABOUT_EQUAL = 0.1  # of the largest: changes that differ by less are about equal
 
 
 def describe_best_layer(

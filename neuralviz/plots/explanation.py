@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 NAME_LENGTH = 18  # characters of a word or sentence
 MOST_VALUES = 12  # words side by side with room for numbers
-WORD_WIDTH, METHOD_HEIGHT = 46, 44  # px
 
 
 def words_figure(names: Sequence[str], sums: Mapping[str, np.ndarray], title: str) -> go.Figure:
@@ -55,16 +54,6 @@ def words_figure(names: Sequence[str], sums: Mapping[str, np.ndarray], title: st
     return draw([matrix], title, words, down)
 
 
-def words_height(n_methods: int) -> int:
-    """Height in px of `words_figure`."""
-    return 150 + METHOD_HEIGHT * n_methods
-
-
-def words_width(names: Sequence[str]) -> int:
-    """Minimum width in px for the words of `words_figure`."""
-    return 120 + WORD_WIDTH * len(names)
-
-
 def pairs_figure(
     first: Sequence[str], second: Sequence[str], contributions: np.ndarray, title: str
 ) -> go.Figure:
@@ -87,8 +76,3 @@ def pairs_figure(
     across = name_axis(second, NAME_LENGTH, autotickangles=[0, -45, -90], ticks="", **BARE)
     down = name_axis(first, NAME_LENGTH, ticks="", **BARE, **TOP_DOWN)
     return draw([matrix], title, across, down)
-
-
-def pairs_height(n_rows: int) -> int:
-    """Height in px of `pairs_figure`."""
-    return 190 + 26 * n_rows

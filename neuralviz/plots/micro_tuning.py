@@ -211,14 +211,12 @@ def _epoch_axis(n: int) -> dict[str, Any]:
 # --- results -----------------------------------------------------------------------------------
 
 
-def shares_figure(
-    words: Sequence[str], shares: np.ndarray, title: str, at_most: int = MOST_WORDS
-) -> go.Figure:
+def shares_figure(words: Sequence[str], shares: np.ndarray, title: str) -> go.Figure:
     """Each word's share of the delta in text order; of many, the words with the largest ones."""
-    if len(words) > at_most:
-        places = np.sort(np.argsort(-np.abs(shares), kind="stable")[:at_most])
+    if len(words) > MOST_WORDS:
+        places = np.sort(np.argsort(-np.abs(shares), kind="stable")[:MOST_WORDS])
         words, shares = [words[place] for place in places], shares[places]
-        title += f": the {at_most} largest shares"
+        title += f": the {MOST_WORDS} largest shares"
     percents = np.asarray(shares) * 100
     low, high = symmetric_range(percents)
     hover, names = "%{customdata}: %{y:,.1f}%", list(map(escape, words))

@@ -221,10 +221,8 @@ def open_comparison(
 def offer_reasons(texts: Sequence[str], specs: Iterable[EmbedderSpec], key: str) -> None:
     """A button that opens the page to say which words make two texts similar."""
     singles = [spec for spec in specs if len(spec.singles) == 1][:3]
-    if len(set(texts)) < 2 or not singles:
-        return
-    label = "Which words make these texts similar?"
-    if st.button(label, icon=":material/compare_arrows:", key=f"{key}-why"):
+    label, icon = "Which words make these texts similar?", ":material/compare_arrows:"
+    if len(set(texts)) > 1 and singles and st.button(label, icon=icon, key=f"{key}-why"):
         methods = [(spec.method, _type_options(spec)) for spec in dict.fromkeys(singles)]
         others = {"mean": {}, "neural": QUICK}
         methods += [pair for pair in others.items() if pair[0] not in dict(methods)]
@@ -234,12 +232,13 @@ def offer_reasons(texts: Sequence[str], specs: Iterable[EmbedderSpec], key: str)
 
 
 def _type_options(spec: EmbedderSpec) -> dict[str, str]:
-    """The options that are no defaults, as they are typed, and the model."""
-    typed = {True: "yes", False: "no"}
-    return {
-        "model": spec.model_id,
-        **{name: typed.get(value, str(value)) for name, value in spec.options},
-    }
+    """The options that are no defaults here, as they are typed, and the model."""
+    values = {name: spec.all_options[name] for name in QUICK if name in spec.all_options}
+    typed = {"model": spec.model_id}
+    for name, value in {**values, **dict(spec.options)}.items():
+        several = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+        typed[name] = ("no", "yes")[value] if isinstance(value, bool) else several
+    return typed
 
 
 # --- the comparison ------------------------------------------------------------------------------

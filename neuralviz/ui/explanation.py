@@ -12,14 +12,12 @@ from neuralviz.arrays import unit_vectors
 from neuralviz.embedders import EmbedderSpec
 from neuralviz.evaluation.explanation import Explanation
 from neuralviz.headlines.explanation import NamedPairs, describe_deletions, describe_words
+from neuralviz.headlines.micro_tuning import short_layer_names
 from neuralviz.jobs.comparing import ExplainPair, PairExplanation
 from neuralviz.models.shared import ModelRef
 from neuralviz.plots.explanation import (
     pairs_figure,
-    pairs_height,
     words_figure,
-    words_height,
-    words_width,
 )
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import escape, shorten
@@ -35,6 +33,7 @@ WORDS, ALL_PAIRS, LAYERS = "Words", "All pairs", "Layers"
 NO_WORD = "no word"  # the name of what belongs to none
 MOST_WORDS = 40  # of a text; longer ones are explained by sentences
 LISTED = 6  # pairs of each method
+Matrix = tuple[Sequence[str], Sequence[str], np.ndarray]  # names of rows, of columns, values
 PATIENCE = 0.5  # seconds: enough for most pairs
 
 
@@ -87,10 +86,9 @@ def _show_explained(
     show_headline(plain(sentence), key="compare-why")
     if detail == WORDS:
         _show_words(chosen, named, sides)
-    elif detail == ALL_PAIRS:
-        _show_pairs(chosen, named)
     else:
-        _show_layers(chosen)
+        is_by_word = detail == ALL_PAIRS
+        _show_matrices(_list_pairs(chosen, named) if is_by_word else _list_layers(chosen))
     with hide_on_stage("compare-checks"):
         agreements = {
             labels[place]: part.deletions.agreement
@@ -130,14 +128,14 @@ def _show_words(
         columns = [*names, NO_WORD]
         table = pd.DataFrame({"word": columns, **sums})
         key = f"compare-why-{axis}"
-        with allow_swiping(f"{key}-wide", words_width(columns)):
+        with allow_swiping(f"{key}-wide", 120 + 46 * len(columns)):
             show_figure(
                 words_figure(columns, sums, f"What each word of {side} adds to the cosine"),
                 f"words of {side}",
                 table,
                 _about(chosen),
                 key=key,
-                height=words_height(len(sums)),
+                height=150 + 44 * len(sums),
             )
     rest = joined(
         list(dict.fromkeys(filter(None, (name for e in chosen.values() for name in e.rest))))
@@ -162,49 +160,41 @@ def _show_words(
         )
 
 
-def _show_pairs(chosen: Mapping[str, Explanation], named: Mapping[str, NamedPairs]) -> None:
-    for column, (method, pairs) in zip(_columns(named), named.items(), strict=False):
-        rest = [name or NO_WORD for name in chosen[method].rest]
-        with column:
-            _show_matrix(
-                [*pairs.first, rest[0]], [*pairs.second, rest[1]], pairs.contributions, method
-            )
-
-
-def _show_layers(chosen: Mapping[str, Explanation]) -> None:
-    several = {
-        method: explanation
-        for method, explanation in chosen.items()
-        if max(map(len, explanation.layers)) > 1
+def _list_pairs(
+    chosen: Mapping[str, Explanation], named: Mapping[str, NamedPairs]
+) -> dict[str, Matrix]:
+    rest = {method: [name or NO_WORD for name in part.rest] for method, part in chosen.items()}
+    return {
+        method: ([*pairs.first, rest[method][0]], [*pairs.second, rest[method][1]], pairs[2])
+        for method, pairs in named.items()
     }
-    if not several:
+
+
+def _list_layers(chosen: Mapping[str, Explanation]) -> dict[str, Matrix]:
+    several = {m: part for m, part in chosen.items() if max(map(len, part.layers)) > 1}
+    return {
+        method: (
+            short_layer_names(part.layers[0]),
+            short_layer_names(part.layers[1]),
+            part.by_layer,
+        )
+        for method, part in several.items()
+    }
+
+
+def _show_matrices(matrices: Mapping[str, Matrix]) -> None:
+    """What the rows and columns of each method's matrix add to the cosine."""
+    if not matrices:
         st.caption("None of these methods reads more than one layer.")
-        return
-    for column, (method, explanation) in zip(_columns(several), several.items(), strict=False):
-        names = [
-            [name.rpartition("predictions.")[2] for name in side] for side in explanation.layers
-        ]
-        with column:
-            _show_matrix(names[0], names[1], explanation.by_layer, method)
-
-
-def _columns(shown: Mapping[str, object]) -> list:
-    return wide_columns(min(len(shown), 2), "compare-why-columns") * 2
-
-
-def _show_matrix(
-    first: Sequence[str], second: Sequence[str], values: np.ndarray, method: str
-) -> None:
-    title = f"{escape(method)}: cosine {number(values.sum(), '.3f')}"
-    table = pd.DataFrame(values, columns=list(second))
-    table.insert(0, "", list(first), allow_duplicates=True)
-    show_figure(
-        pairs_figure(first, second, values, title),
-        f"pairs {method}",
-        table,
-        key=f"compare-why-pairs-{method}",
-        height=pairs_height(len(first)),
-    )
+    for place, (method, (first, second, values)) in enumerate(matrices.items()):
+        if place % 2 == 0:
+            columns = wide_columns(min(len(matrices), 2), f"compare-why-columns-{place}")
+        table = pd.DataFrame(values, columns=list(second))
+        table.insert(0, "", list(first), allow_duplicates=True)
+        title = f"{escape(method)}: cosine {number(values.sum(), '.3f')}"
+        figure, key = pairs_figure(first, second, values, title), f"compare-why-pairs-{method}"
+        with columns[place % 2]:
+            show_figure(figure, f"pairs {method}", table, key=key, height=190 + 26 * len(first))
 
 
 def _about(chosen: Mapping[str, Explanation]) -> About:

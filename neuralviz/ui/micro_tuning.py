@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +14,7 @@ import plotly.graph_objects as go
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from neuralviz.embedders import embedder_spec
+from neuralviz.embedders import EmbedderSpec, embedder_spec
 from neuralviz.errors import NeuralvizError, SettingsError, TextError
 from neuralviz.evaluation.similarity import most_similar, similarity
 from neuralviz.files import COMMON_VIEW
@@ -32,7 +31,6 @@ from neuralviz.micro_tuning.blanks import (
 from neuralviz.micro_tuning.duration import estimate_seconds
 from neuralviz.micro_tuning.events import RUN_FORMAT, FilledBlank, RunRecord
 from neuralviz.micro_tuning.settings import (
-    DEFAULT_BLUEPRINTS,
     DEFAULT_TOLERANCE,
     Blueprint,
     TuningSettings,
@@ -341,10 +339,13 @@ def ask_settings(layers: Sequence[Layer], vocab_size: int) -> TuningSettings | N
         )
     try:
         check_tolerance(tolerance)
-        settings = check_choices(
+        check_numbers(epochs, learning_rate, TuningSettings.weight_decay)
+        if not chosen:
+            raise SettingsError("Choose at least one layer.")
+        settings = TuningSettings(
             chosen,
-            epochs,
-            learning_rate,
+            epochs=epochs,
+            learning_rate=learning_rate,
             blueprints=parse_blueprints(blueprints or ""),
             predict_unmasked=unmasked,
             precision=precision,
@@ -377,16 +378,6 @@ def ask_epochs_and_rate(epochs_key: str, rate_key: str) -> tuple[int, float]:
         help="AdamW's learning rate. The paper uses 0.01.",
     )
     return epochs, learning_rate
-
-
-def check_choices(
-    layers: Sequence[str], epochs: int, learning_rate: float, **settings: Any
-) -> TuningSettings:
-    """The settings of a run from the widgets' values; raises SettingsError if one is not valid."""
-    check_numbers(epochs, learning_rate, TuningSettings.weight_decay)
-    if not layers:
-        raise SettingsError("Choose at least one layer.")
-    return TuningSettings(tuple(layers), epochs=epochs, learning_rate=learning_rate, **settings)
 
 
 def _choose_layers(layers: Sequence[Layer], vocab_size: int) -> tuple[str, ...]:
@@ -607,8 +598,6 @@ def show_results(record: RunRecord, key: str, text: int) -> None:
         st.caption("Which words changed the weights is known only once a run has finished.")
     if text in record.started_texts and len(record.texts_like(text)) > 1:
         _show_products(record, key, text)
-    if len(record.texts) > 1 and record.settings.epochs > 1:
-        _offer_one_step(record, key)
     tables = {
         "Embeddings": ("neural embeddings", list_embeddings),
         "Losses": ("micro-tuning losses", list_losses),
@@ -702,8 +691,8 @@ def _show_products(record: RunRecord, key: str, text: int) -> None:
             st.markdown(f"{COSINE_IN_SHORT} {headlines.EMBEDDING_IN_SHORT}")
             compare.show_beginnings(record.texts, named)
         with hide_on_stage(f"why-{key}"):
-            spec = embedder_spec(*list_one_step_methods(record)[-1])
-            compare.offer_reasons([record.texts[place] for place in named], [spec], key)
+            texts = [record.texts[place] for place in named]
+            compare.offer_reasons(texts, [find_method(record)], key)
         show_figure(
             similarity_heatmap(products, layout),
             "products of neural embeddings",
@@ -749,47 +738,28 @@ def list_embeddings(record: RunRecord) -> pd.DataFrame:
     )
 
 
-# --- a comparison with one step ------------------------------------------------------------------
+# --- the run as a method of other pages --------------------------------------------------------
 
 
-def _offer_one_step(record: RunRecord, key: str) -> None:
-    pressed = st.button(
-        "Compare with one step",
-        icon=":material/compare_arrows:",
-        key=f"{key}-one-step",
-        help=(
-            "Are the texts as similar by their gradient, and after one epoch? AdamW's first step "
-            "moves every weight by about the learning rate: the delta of one epoch is the sign of "
-            "the gradient. The answer opens on the Compare page."
-        ),
-    )
-    if pressed:
-        texts = record.texts[: compare.MAX_TEXTS]
-        compare.open_comparison(texts, list_one_step_methods(record))
-
-
-def list_one_step_methods(record: RunRecord) -> list[tuple[str, dict[str, str]]]:
-    """Names and options of `gradient`, of one epoch of `neural`, and of the run."""
+def find_method(record: RunRecord) -> EmbedderSpec:
+    """The run as a method that embeds texts."""
     settings = record.settings
     # a page must not load another model to know its presets
     layers = find_layers(BUNDLED) if record.model_id == BUNDLED else None
     presets = list_presets(*layers) if layers is not None else {}
     typed = {presets.get("Head"): "head", presets.get("Last block"): "last_block"}
-    shared = {
+    options = {
         "layers": typed.get(settings.layers, ",".join(settings.layers)),
         "model": record.model_id,
+        "blueprints": ", ".join(map(str, settings.blueprints)),
+        "predict_unmasked": "yes" if settings.predict_unmasked else "no",
+        "precision": settings.precision,
+        "learning_rate": str(settings.learning_rate),
+        "epochs": str(settings.epochs),
     }
-    if settings.blueprints != DEFAULT_BLUEPRINTS:
-        shared["blueprints"] = ", ".join(map(str, settings.blueprints))
-    if settings.predict_unmasked:
-        shared["predict_unmasked"] = "yes"
-    learnt = {**shared, "precision": settings.precision}
-    if settings.learning_rate != TuningSettings.learning_rate:
-        learnt["learning_rate"] = str(settings.learning_rate)
     if settings.is_fast:
-        learnt["tolerance"] = str(settings.tolerance)
-    epochs = ("1", str(settings.epochs))
-    return [("gradient", shared), *(("neural", {**learnt, "epochs": n}) for n in epochs)]
+        options["tolerance"] = str(settings.tolerance)
+    return embedder_spec("neural", options)
 
 
 # --- blanks that the model fills, before and after -----------------------------------------------
