@@ -18,7 +18,7 @@ from tests.support.pages import page_at
         ("corpus_map", "corpus-list", "Where the maps disagree"),
         ("evaluation", "example", "Forms"),
         ("how_it_works", "step", 1),
-        ("layers", "layers-view", "A text"),
+        ("layers", "layers-view", "Lens"),
     ],
 )
 def test_the_first_choice_of_a_page(name: str, key: str, chosen: object) -> None:
