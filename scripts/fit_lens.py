@@ -85,7 +85,7 @@ if __name__ == "__main__":
     for text in tokenize(model, held_out[:TRIED]):
         some = range(0, len(text), 5)
         losses["raw"].append(read_layers(model, text, some).loss)
-        translated = read_layers(model, text, some, translate=translate_bundled())
+        translated = read_layers(model, text, some, translate=translate_bundled(chosen.output))
         losses["translated"].append(translated.loss)
     for name, values in losses.items():
         print(f"{name:10}", "  ".join(f"{loss:.2f}" for loss in np.mean(values, axis=0)), "nats")

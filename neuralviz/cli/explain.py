@@ -77,7 +77,7 @@ def _print_explanation(label: str, explanation: Explanation) -> None:
     cells = pairs.contributions
     print_line(f"{label}: cosine similarity {number(explanation.cosine, '.4f')}", "bold")
     if not explanation.is_exact:
-        print_line("This method has no exact sum. Its words were left out in turn.")
+        print_line("These vectors are no sums of parts. Words were left out in turn.")
     sums = cells.sum(axis=1)[:-1], cells.sum(axis=0)[:-1]
     largest = max(float(np.abs(side).max()) for side in sums) or 1.0
     for text, places, side in zip(explanation.texts, spans, sums, strict=True):

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 import torch
-from torch.func import functional_call
 
 from neuralviz.embedders.base import Embedded, ModelEmbedder, missing_losses
 from neuralviz.embedders.splits import Part, SplitVector, join_splits
@@ -28,7 +27,7 @@ from neuralviz.micro_tuning.settings import (
 )
 from neuralviz.micro_tuning.watching import can_follow
 from neuralviz.models import LanguageModel, TokenizedText
-from neuralviz.models.passes import copy_network
+from neuralviz.models.passes import call_with, copy_network
 
 if TYPE_CHECKING:
     from neuralviz.micro_tuning import MicroTuning
@@ -304,7 +303,7 @@ class TunedOutputEmbedder(_LearningEmbedder):
                 + torch.as_tensor(deltas[number], device=self.model.device)
                 for name, deltas in zip(tuned, result.deltas, strict=True)
             }
-            call = partial(_call_with, encoder, weights)
+            call = partial(call_with, encoder, weights)
             (output,) = pool_texts(
                 self.model, [text], [self._pooling], call=call, should_stop=should_stop
             )
@@ -313,7 +312,3 @@ class TunedOutputEmbedder(_LearningEmbedder):
                 output = output - plain
             outputs.append(output)
         return np.concatenate(outputs)
-
-
-def _call_with(encoder: Any, weights: dict[str, Any], **inputs: Any) -> Any:
-    return functional_call(encoder, weights, (), inputs)

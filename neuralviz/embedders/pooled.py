@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from neuralviz.embedders.base import Embedded, ModelEmbedder, missing_losses
-from neuralviz.embedders.splits import SPECIAL_TOKENS, Part, SplitVector, join_splits
+from neuralviz.embedders.splits import SPECIAL_TOKENS, Part, SplitVector
 from neuralviz.layers.sbert_wk import part_pooling
 from neuralviz.layers.settings import PoolingName, Variant, check_layer_numbers, check_sbert_wk
 from neuralviz.layers.states import Pooling, make_pooling, pool_texts, split_texts
@@ -135,14 +135,3 @@ class LayerwiseEmbedder(ModelEmbedder):
         length *= math.sqrt(self.n_layers)
         scaled = np.divide(by_layer, length, out=np.zeros_like(by_layer), where=length != 0)
         return scaled.reshape(len(read), -1), missing_losses(len(read))
-
-    def _split(self, read: Sequence[TokenizedText], should_stop: ShouldStop) -> list[SplitVector]:
-        by_layer = [
-            [
-                SplitVector.of_text(text, [_name_part(layer, rows)], SPECIAL_TOKENS)
-                for text, (rows,) in zip(read, map(dict.values, pooled), strict=True)
-            ]
-            for layer, pooling in enumerate(self._of_layer)
-            for pooled in [split_texts(self.model, read, pooling, should_stop=should_stop)]
-        ]
-        return list(map(join_splits, zip(*by_layer, strict=True)))

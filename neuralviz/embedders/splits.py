@@ -53,10 +53,10 @@ class SplitVector(ShortRepr):
         """[dim] the sum of the parts."""
         return np.concatenate([rows.sum(axis=0) for rows in self.blocks])
 
-    def normalize(self) -> SplitVector:
-        """The parts of the unit vector; a zero vector stays zero."""
+    def normalize(self, least: float = 0.0) -> SplitVector:
+        """The parts of the unit vector; one of length ``least`` or shorter becomes zero."""
         length = float(np.linalg.norm(self.vector))
-        factor = 1 / length if length else 0.0
+        factor = 1 / length if length > least else 0.0
         parts = [part._replace(rows=part.rows * factor) for part in self.parts]
         return replace(self, parts=tuple(parts))
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from neuralviz.embedders.base import Embedder
     from neuralviz.embedders.splits import SplitVector
 
-TOGETHER = 16  # shorter texts that are embedded at once
+NOTHING_LEFT = 1e-6  # length of a centred vector that is rounding alone
+TOGETHER = 4  # shorter texts that are embedded at once
 CENTRE = "mean of all texts"
 LEFT_OUT = "all words together"  # of a cosine that is explained by leaving words out
 # letters of scripts that put no space between words are words of their own
@@ -58,11 +59,6 @@ class Explanation(ShortRepr):
         """The numbers alone, without what `try_deletions` needs."""
         return replace(self, splits=None, centre=None)
 
-    @property
-    def sums(self) -> tuple[np.ndarray, np.ndarray]:
-        """Of each text, [token + 1] what a token adds to the cosine."""
-        return self.contributions.sum(axis=1), self.contributions.sum(axis=0)
-
     @cached_property
     def words(self) -> Passages:
         return self.group([_merge_spans(spans) for spans in self.word_spans])
@@ -87,6 +83,7 @@ def explain(
     b: str,
     *,
     centre: np.ndarray | None = None,
+    most_words: int | None = None,
     should_stop: ShouldStop = never,
 ) -> Explanation:
     """Explain the cosine similarity of two texts by pairs of their tokens.
@@ -95,10 +92,17 @@ def explain(
     token vectors, SBERT-WK, deltas, gradients, concatenations of these, and sentence encoders that
     are linear behind their transformer. Elsewhere, words are left out (`is_exact` is false).
     ``centre``, [dim], is subtracted from both unit vectors, as the mean of a corpus. Raises as
-    `Embedder.encode`, and `Stopped` if ``should_stop`` returns true.
+    `Embedder.encode`, `TextError` where more than ``most_words`` would have to be left out, and
+    `Stopped` if ``should_stop`` returns true.
     """
     splits = embedder.split([a, b], should_stop=should_stop)
     if splits is None:
+        n_words = len(_word_spans(a)) + len(_word_spans(b))
+        if most_words is not None and n_words > most_words:
+            raise TextError(
+                f"These texts can only be explained by leaving out each of their {n_words} words "
+                f"in turn, which is done for up to {most_words} words."
+            )
         return _explain_by_leaving_out(embedder, (to_utf8(a), to_utf8(b)), centre, should_stop)
     first, second = splits
     return explain_splits(embedder.name, first, second, centre)
@@ -109,7 +113,9 @@ def explain_splits(
 ) -> Explanation:
     """The same from the parts of both unit vectors, as `Embedder.split` gives them."""
     if centre is not None:
-        first, second = (split.minus(centre, CENTRE).normalize() for split in (first, second))
+        first, second = (
+            split.minus(centre, CENTRE).normalize(NOTHING_LEFT) for split in (first, second)
+        )
     pairs = zip(first.blocks, second.blocks, strict=True)
     layers = tuple(tuple(dict.fromkeys(p.layer for p in s.parts)) for s in (first, second))
     by_layer = np.zeros((len(layers[0]), len(layers[1])))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -46,13 +47,13 @@ class NamedPairs(NamedTuple):
 
 def describe_words(by_method: Mapping[str, NamedPairs], *, are_equal: bool) -> str:
     """By each method, the word that adds most to a cosine; silent where several do."""
-    if are_equal:
+    if are_equal and all(round(pairs.cosine, 6) == 1 for pairs in by_method.values()):
         return "The texts are equal, so every word meets itself, and the cosine is 1."
     clauses, cancelling = [], []
     for method, pairs in by_method.items():
-        size = np.abs(pairs.contributions).sum()
-        if size > CANCELLING * abs(pairs.cosine):
-            high, low = (np.clip(sign * pairs.contributions, 0, None).sum() for sign in (1, -1))
+        inner = pairs.contributions[:-1, :-1]
+        if np.abs(inner).sum() > CANCELLING * abs(pairs.cosine):
+            high, low = (np.clip(sign * inner, 0, None).sum() for sign in (1, -1))
             values = f"{number(high, '.2f')} and take away {number(low, '.2f')}"
             cancelling.append(f"By {method}, pairs of words add {values}: most of it cancels.")
         sums = np.concatenate(
@@ -67,7 +68,8 @@ def describe_words(by_method: Mapping[str, NamedPairs], *, are_equal: bool) -> s
         }
         if sums.max() > 0 and len(words) == 1:
             values = f"{largest} of {number(pairs.cosine, '.2f')}"
-            clauses.append(f"“{words.pop()}” by {method} ({values})")
+            word = textwrap.shorten(words.pop(), 60, placeholder=" …")
+            clauses.append(f"“{word}” by {method} ({values})")
     sentence = f"What adds most is {joined(clauses)}." if clauses else ""
     return " ".join(filter(None, [sentence, *cancelling]))
 
@@ -81,6 +83,6 @@ def describe_deletions(agreements: Mapping[str, float]) -> str:
     )
     listed = joined([f"{value} by {method}" for method, value in values.items()])
     return (
-        "Check: with a word left out and the text embedded again, the cosine changes in the order "
-        f"that these sums foretell to a rank correlation of {listed} (1: the same order)."
+        "Check: with a word left out and the text embedded again, the cosine changes much as "
+        f"without the word's parts of the vector (rank correlation {listed}; 1: the same order)."
     )

@@ -6,13 +6,13 @@ import json
 from collections.abc import Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from neuralviz.embedders.specs import EmbedderSpec, list_models, make_embedder, method_labels
-from neuralviz.errors import NeuralvizError, ShouldStop, check_stop, describe_unexpected
+from neuralviz.errors import ModelError, NeuralvizError, ShouldStop, check_stop, describe_unexpected
 from neuralviz.evaluation.explanation import (
     Deletions,
     Explanation,
@@ -212,24 +212,28 @@ class ExplainPair(LatestTask[dict[int, PairExplanation]]):
         explained: dict[int, PairExplanation] = {}
         exact: dict[int, tuple[Embedder, Explanation]] = {}
         for place, spec, content in zip(self.places, self.specs, self.centres, strict=True):
+            limit = MOST_LEARNT if spec.learns else MOST_DELETED
             try:
                 embedder, centre = make_embedder(spec, LOADERS), np.frombuffer(content)
-                plain = explain(embedder, *self.texts, should_stop=should_stop)
+                explain_pair = partial(
+                    explain, embedder, *self.texts, most_words=limit, should_stop=should_stop
+                )
+                plain = explain_pair()
                 if plain.splits is not None:
                     centred = explain_splits(embedder.name, *plain.splits, centre)
-                    exact[place] = embedder, plain
+                    if sum(map(len, plain.words.spans)) <= limit:
+                        exact[place] = embedder, plain
                 else:
-                    centred = explain(embedder, *self.texts, centre=centre, should_stop=should_stop)
-                explained[place] = PairExplanation(
-                    place, plain.drop_splits(), centred.drop_splits()
-                )
+                    centred = explain_pair(centre=centre)
+                part = PairExplanation(place, plain.drop_splits(), centred.drop_splits())
             except NeuralvizError as error:
-                explained[place] = PairExplanation(place, error=str(error))
+                part = PairExplanation(place, error=str(error))
+            except (RuntimeError, MemoryError) as error:  # torch's, mostly for lack of memory
+                part = PairExplanation(place, error=describe_unexpected(error))
+            explained[place] = part
             yield dict(explained)
         for place, (embedder, plain) in exact.items():
-            spec = self.specs[self.places.index(place)]
-            limit = MOST_LEARNT if spec.learns else MOST_DELETED
-            if sum(map(len, plain.words.spans)) <= limit:
+            with suppress(ModelError, RuntimeError, MemoryError):
                 deletions = try_deletions(embedder, plain, should_stop=should_stop)
                 explained[place] = replace(explained[place], deletions=deletions)
                 yield dict(explained)

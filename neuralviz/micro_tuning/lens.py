@@ -18,7 +18,7 @@ from neuralviz.micro_tuning.cross_entropy import rows_at_once
 from neuralviz.micro_tuning.inputs import MaskedInput, group_inputs, pack_inputs
 from neuralviz.micro_tuning.per_text import PrecomputedEncoder, sharing_copy
 from neuralviz.models import bundled
-from neuralviz.models.passes import copy_network, encode_ids
+from neuralviz.models.passes import call_with, copy_network, encode_ids
 from neuralviz.words import ShortRepr
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def read_layers(
             label = piece.labels[rows].expand(len(scores), -1)[..., None]
             logs = scores.gather(2, label)
             likeliest, ids = scores.topk(min(top, scores.shape[2]), dim=2)
-            rank = (scores > logs).sum(dim=2) + 1
+            rank = (~(scores <= logs)).sum(dim=2) + 1  # NaN is last
             columns = (logs[..., 0].exp(), rank, ids, likeliest.exp())
             arrays = (column.transpose(0, 1).cpu().numpy() for column in columns)
             parts.append((piece.token_of[rows].cpu().numpy(), *arrays))
@@ -135,8 +135,8 @@ def _tune(
         for name in list(weights)
         if name.startswith(f"{encoder}.")
     }
-    call = partial(_call_with, copy_network(network.base_model), tuned) if tuned else None
-    head = sharing_copy(network, [encoder])
+    call = partial(call_with, copy_network(network.base_model), tuned) if tuned else None
+    head = sharing_copy(network, [encoder, *(name.rpartition(".")[0] for name in weights)])
     precomputed = PrecomputedEncoder()
     setattr(head, encoder, precomputed)
 
@@ -148,14 +148,10 @@ def _tune(
     return call, read
 
 
-def _call_with(encoder: Any, weights: dict[str, Tensor], **inputs: Any) -> Any:
-    return functional_call(encoder, weights, (), inputs)
-
-
 @cache
-def translate_bundled() -> Callable[[Tensor], Tensor]:
+def translate_bundled(file: Path = LENS_FILE) -> Callable[[Tensor], Tensor]:
     """The bundled model's layers as the last one's, by maps fitted with ``scripts/fit_lens.py``."""
-    maps = {name: values.float() for name, values in load_file(LENS_FILE).items()}
+    maps = {name: values.float() for name, values in load_file(file).items()}
 
     def translate(vectors: Tensor) -> Tensor:
         weight, bias = (maps[name].to(vectors.device) for name in ("weight", "bias"))

@@ -299,4 +299,8 @@ class PrecomputedEncoder(PrecomputedOutput):
         # imported when the model is there: no two threads import transformers at once
         from transformers.modeling_outputs import BaseModelOutput
 
-        return BaseModelOutput(last_hidden_state=self.output)
+        class Output(BaseModelOutput):
+            def __getattr__(self, name: str) -> None:
+                """Whatever else a family's head asks its encoder for."""
+
+        return Output(last_hidden_state=self.output)

@@ -132,6 +132,10 @@ def copy_network(network: nn.Module) -> nn.Module:
     return copy.deepcopy(network, {id(value): value for value in shared})
 
 
+def call_with(network: nn.Module, weights: Mapping[str, Tensor], **inputs: Any) -> Any:
+    return torch.func.functional_call(network, dict(weights), (), inputs)
+
+
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether memory ran out; on CPUs and in GPU libraries torch has no type for it."""
     unnamed = (

@@ -167,7 +167,7 @@ def token_parts(encoder: SentenceTransformer, text: str, prompt: str = "") -> To
     several["token_embeddings"] = torch.cat([alone, torch.zeros_like(states), states])
     for module in modules[1:]:
         several = module(several)
-    out = several["sentence_embedding"].double().cpu().numpy()
+    out = several["sentence_embedding"][:, : encoder.truncate_dim].double().cpu().numpy()
     constant, whole = out[n], out[n + 1]
     parts = out[:n] - constant
     if np.abs(parts.sum(axis=0) + constant - whole).max() > NOT_LINEAR * np.abs(whole).max():

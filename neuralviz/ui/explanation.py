@@ -52,23 +52,28 @@ def show_explanation(
     task = ExplainPair(specs, tuple(methods), (first, second), models, tuple(centres))
     run = RUNS.start(task)
     labels = {place: label for place, (label, _, _) in methods.items()}
+    # the mean of two unit vectors leaves them opposite, whatever the texts say
+    readings = [AS_IS, CENTRED] if len(next(iter(methods.values()))[2]) > 2 else [AS_IS]
 
     def draw(explained: dict[int, PairExplanation] | None, _live: bool) -> None:
         if explained:
-            _show_explained(explained, labels, list(texts))
+            _show_explained(explained, labels, list(texts), readings)
 
     sentences = RunSentences(start="Splitting the vectors into parts …", done="")
     show_run_panel(RUNS, run, draw, sentences=sentences, patience=PATIENCE)
 
 
 def _show_explained(
-    explained: Mapping[int, PairExplanation], labels: Mapping[int, str], sides: Sequence[str]
+    explained: Mapping[int, PairExplanation],
+    labels: Mapping[int, str],
+    sides: Sequence[str],
+    readings: Sequence[str],
 ) -> None:
     for place, part in explained.items():
         if part.error:
             st.error(plain(f"{labels[place]}: {part.error}"))
     with hide_on_stage("compare-reading"), st.container(horizontal=True, gap="medium"):
-        reading = choose_one(st.segmented_control, "Reading", [AS_IS, CENTRED], key="why-reading")
+        reading = choose_one(st.segmented_control, "Reading", readings, key="why-reading")
         detail = choose_one(
             st.segmented_control, "Detail", [WORDS, ALL_PAIRS, LAYERS], key="why-detail"
         )
@@ -95,8 +100,8 @@ def _show_explained(
             for place, part in explained.items()
             if part.deletions is not None and part.deletions.agreement is not None
         }
-        checks = [describe_deletions(agreements), _name_inexact(chosen)]
-        st.caption(plain(" ".join(filter(None, checks))))
+        check = describe_deletions(agreements) if reading == AS_IS else ""
+        st.caption(plain(" ".join(filter(None, [check, _name_inexact(chosen)]))))
 
 
 def _name_inexact(chosen: Mapping[str, Explanation]) -> str:
@@ -104,16 +109,18 @@ def _name_inexact(chosen: Mapping[str, Explanation]) -> str:
     if not inexact:
         return ""
     return (
-        f"By {joined(inexact)}, no sum of parts is known: what is shown is how the cosine changes "
-        "when words are left out."
+        f"By {joined(inexact)}, the vectors of these texts are no sums of parts: what is shown is "
+        "how the cosine changes when words are left out."
     )
 
 
 def _name_pairs(explanations: Sequence[Explanation]) -> list[NamedPairs]:
-    """By the first one's words, or by sentences where there are many."""
+    """By the first one's words, or by the sentences of a text with many words and several."""
     first = explanations[0]
-    is_short = max(map(len, first.words.spans)) <= MOST_WORDS
-    spans = (first.words if is_short else first.sentences).spans
+    spans = [
+        sentences if len(words) > MOST_WORDS and len(sentences) > 1 else words
+        for words, sentences in zip(first.words.spans, first.sentences.spans, strict=True)
+    ]
     grouped = [explanation.group(spans) for explanation in explanations]
     return [NamedPairs.of_texts(first.texts, passages) for passages in grouped]
 
@@ -130,21 +137,19 @@ def _show_words(
         key = f"compare-why-{axis}"
         with allow_swiping(f"{key}-wide", 120 + 46 * len(columns)):
             show_figure(
-                words_figure(columns, sums, f"What each word of {side} adds to the cosine"),
+                words_figure(columns, sums, f"What each part of {side} adds to the cosine"),
                 f"words of {side}",
                 table,
                 _describe_pair(chosen),
                 key=key,
                 height=150 + 44 * len(sums),
             )
-    rest = joined(
-        list(dict.fromkeys(filter(None, (name for e in chosen.values() for name in e.rest))))
-    )
+    rest = list(dict.fromkeys(name for part in chosen.values() for name in part.rest if name))
     with show_on_stage("why-colours"):
         st.caption(
             "The numbers of a row add up to the cosine similarity: orange words make the texts "
             "more alike, purple ones less. Each row has its own range of colours. "
-            + plain(f"{NO_WORD.capitalize()}: {joined(list(rest))}." if rest else "")
+            + plain(f"{NO_WORD.capitalize()}: {joined(rest)}." if rest else "")
         )
     rows = [
         {"method": method, sides[0]: a, sides[1]: b, "adds": value}

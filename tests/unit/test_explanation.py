@@ -58,8 +58,6 @@ def check_sums(explanation: Explanation) -> None:
     assert explanation.contributions.dtype == np.float64
     assert -1 - EXACT <= cosine <= 1 + EXACT
     assert explanation.contributions.sum() == pytest.approx(cosine, abs=EXACT)
-    for sums in explanation.sums:
-        assert sums.sum() == pytest.approx(cosine, abs=EXACT)
     if explanation.is_exact:
         assert explanation.by_layer.sum() == pytest.approx(cosine, abs=EXACT)
         assert explanation.by_layer.shape == tuple(map(len, explanation.layers))
@@ -227,19 +225,6 @@ def test_concatenations_are_sums_of_halves(library, small_model) -> None:
     np.testing.assert_allclose(mixed.words.contributions, by_word, atol=CLOSE)
 
 
-def test_layers_side_by_side(library) -> None:
-    from neuralviz.embedders.pooled import LayerwiseEmbedder
-
-    explanation = check(LayerwiseEmbedder(library.model))
-    states = [hidden_states(library, text) for text in (A, B)]
-    by_layer = [weighted_rows(s[[layer]], np.ones((1, s.shape[1])))[0] for s in states
-                for layer in range(len(s))]  # fmt: skip
-    half = len(by_layer) // 2
-    expected = products(by_layer[:half], by_layer[half:])
-    np.testing.assert_allclose(explanation.contributions, expected, atol=CLOSE)
-    assert np.count_nonzero(explanation.by_layer) == half  # each layer with itself
-
-
 # --- sentence encoders ----------------------------------------------------------------------------
 
 
@@ -309,7 +294,7 @@ def test_an_encoder_reads_the_beginning_alone(bert_folder: Path) -> None:
     embedder = encoder_of(bert_folder)
     embedder.encoder.max_seq_length = 10
     explanation = check(embedder, LONG, B)
-    by_token = explanation.sums[0]
+    by_token = explanation.contributions.sum(axis=1)
     assert np.count_nonzero(by_token[:-1]) == 8
     assert not by_token[8:-1].any()
 
