@@ -102,8 +102,8 @@ def _describe_lead(word: str, lens: Lens, position: int) -> str:
     first, share = int(lens.first_on_top[position]), float(lens.probability[position, -1])
     named = word if word == "it" else f"“{word}”"
     if first < 0:
-        other = lens.words[position][-1][0]
-        return f"{named} is not the model's best guess ({percent(share)}): that is “{other}”"
+        guess = lens.words[position][-1][0]
+        return f"{named} is not the model's best guess ({percent(share)}): that is “{guess}”"
     from_layer = "at every layer" if first == 0 else f"from layer {first} on"
     return f"{named} is the best guess {from_layer} ({percent(share)} at the last)"
 
