@@ -67,7 +67,7 @@ def test_the_corpus_map_and_the_evaluation_offer_them() -> None:
 
 
 def test_one_without_layers_or_that_was_deleted_is_missed_in_a_sentence() -> None:
-    page = page_at("layers", 180, layers_model=TABLE).run()
+    page = page_at("layers", 180, layers_model=TABLE, layers_view="A text").run()
     assert "has no transformer" in read_page(page)
     delete_encoder(MINE)
     page = page_at("layers", 180, layers_model=MINE).run()
