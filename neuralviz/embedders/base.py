@@ -741,5 +741,5 @@ class ConcatenatedEmbedder(Embedder):
     ) -> list[SplitVector] | None:
         pairs = zip(self.parts, zip(*read, strict=True), strict=True)
         by_part = [part._split(texts, should_stop) for part, texts in pairs]
-        known = [splits for splits in by_part if splits is not None]
-        return [*map(join_splits, zip(*known, strict=True))] if len(known) == len(by_part) else None
+        exact = [splits for splits in by_part if splits is not None]
+        return [*map(join_splits, zip(*exact, strict=True))] if len(exact) == len(by_part) else None

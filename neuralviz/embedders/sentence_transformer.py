@@ -128,12 +128,12 @@ class SentenceTransformerEmbedder(Embedder):
         vectors, _ = self._embed(read, should_stop)
         if self._habits.draws or self._habits.keeps_state:
             return None
-        known = [split for text in read if (split := self._split_text(text)) is not None]
-        pairs = zip(known, unit_vectors(vectors), strict=False)
+        splits = [split for text in read if (split := self._split_text(text)) is not None]
+        pairs = zip(splits, unit_vectors(vectors), strict=False)
         is_exact = all(
             split.normalize().vector @ vector > 1 - SAME_VECTOR for split, vector in pairs
         )
-        return known if is_exact and len(known) == len(read) else None
+        return splits if is_exact and len(splits) == len(read) else None
 
     def _split_text(self, text: str) -> SplitVector | None:
         name = self._prompt_options.get("prompt_name") or self.encoder.default_prompt_name

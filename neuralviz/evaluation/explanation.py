@@ -200,11 +200,11 @@ def _explain_by_leaving_out(
         sides.append(np.array([*map(_unit, rows), _unit(_unit(vector) - shift)]))
     cosines = sides[0] @ sides[1].T  # [word + 1, word + 1]; the last are of whole texts
     changes = cosines[-1, -1] - cosines
-    both = changes[:-1, -1:] + changes[-1:, :-1] - changes[:-1, :-1]
+    shared = changes[:-1, -1:] + changes[-1:, :-1] - changes[:-1, :-1]
     contributions = np.zeros_like(cosines)
-    contributions[:-1, :-1] = both
-    contributions[:-1, -1] = changes[:-1, -1] - both.sum(axis=1)
-    contributions[-1, :-1] = changes[-1, :-1] - both.sum(axis=0)
+    contributions[:-1, :-1] = shared
+    contributions[:-1, -1] = changes[:-1, -1] - shared.sum(axis=1)
+    contributions[-1, :-1] = changes[-1, :-1] - shared.sum(axis=0)
     contributions[-1, -1] = cosines[-1, -1] - contributions.sum()
     return Explanation(
         embedder.name,

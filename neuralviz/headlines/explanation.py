@@ -38,10 +38,10 @@ class NamedPairs(NamedTuple):
 
     def strongest(self, n: int) -> list[tuple[str, str, float]]:
         """The ``n`` pairs of words with the largest contributions without their signs."""
-        own = self.contributions[:-1, :-1]
-        order = np.argsort(-np.abs(own), axis=None, kind="stable")[:n]
-        places = zip(*np.unravel_index(order, own.shape), strict=True)
-        return [(self.first[i], self.second[j], float(own[i, j])) for i, j in places]
+        inner = self.contributions[:-1, :-1]
+        order = np.argsort(-np.abs(inner), axis=None, kind="stable")[:n]
+        places = zip(*np.unravel_index(order, inner.shape), strict=True)
+        return [(self.first[i], self.second[j], float(inner[i, j])) for i, j in places]
 
 
 def describe_words(by_method: Mapping[str, NamedPairs], *, are_equal: bool) -> str:

@@ -101,8 +101,8 @@ def describe_lens(word: str, before: Lens, after: Lens | None, position: int) ->
 def _describe_lead(word: str, lens: Lens, position: int) -> str:
     first, share = int(lens.first_on_top[position]), float(lens.probability[position, -1])
     if first < 0:
-        other = lens.words[position][-1][0]
-        return f"“{word}” is not the model's best guess ({percent(share)}), but “{other}” is"
+        guess = lens.words[position][-1][0]
+        return f"“{word}” is not the model's best guess ({percent(share)}), but “{guess}” is"
     from_layer = "at every layer" if first == 0 else f"from layer {first} on"
     return f"“{word}” is the best guess {from_layer} ({percent(share)} at the last)"
 

@@ -182,12 +182,12 @@ def split_texts(
         text_tokens = states.text_tokens.cpu().numpy()
         np.add.at(totals, states.text_of_row.cpu().numpy(), weights.total.double().cpu().numpy())
         for row, text in enumerate(states.text_of_row.tolist()):
-            own, first = text_tokens[row], int(states.first_token[row])
+            counted, first = text_tokens[row], int(states.first_token[row])
             for layer, vectors in zip(weights.layers, by_token[:, row], strict=True):
                 empty = np.zeros((len(texts[text]) + 1, model.d_model))
                 rows = parts[text].setdefault(layer, empty)
-                rows[first : first + own.sum()] = vectors[own]
-                rows[-1] += vectors[~own].sum(axis=0)
+                rows[first : first + counted.sum()] = vectors[counted]
+                rows[-1] += vectors[~counted].sum(axis=0)
         check_stop(should_stop)
     return [
         {layer: rows / total for layer, rows in by_layer.items()}

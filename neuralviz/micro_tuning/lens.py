@@ -50,10 +50,10 @@ class Lens(ShortRepr):
     @property
     def first_on_top(self) -> np.ndarray:
         """[position] the layer from which on the masked token stays on top; −1 if it is not."""
-        below = self.rank != 1
-        n_layers = below.shape[1]
-        first = n_layers - np.argmax(below[:, ::-1], axis=1)
-        return np.where(below[:, -1], -1, np.where(below.any(axis=1), first, 0))
+        is_behind = self.rank != 1
+        n_layers = is_behind.shape[1]
+        first = n_layers - np.argmax(is_behind[:, ::-1], axis=1)
+        return np.where(is_behind[:, -1], -1, np.where(is_behind.any(axis=1), first, 0))
 
 
 @torch.no_grad()
@@ -89,12 +89,12 @@ def read_layers(
         for rows in (slice(i, i + size) for i in range(0, len(piece.labels), size)):
             scores = head(vectors[:, rows]).log_softmax(dim=-1)  # [layer, position, vocab]
             label = piece.labels[rows].expand(len(scores), -1)[..., None]
-            own = scores.gather(2, label)
+            logs = scores.gather(2, label)
             likeliest, ids = scores.topk(min(top, scores.shape[2]), dim=2)
-            rank = (scores > own).sum(dim=2) + 1
-            columns = (own[..., 0].exp(), rank, ids, likeliest.exp())
-            found = (column.transpose(0, 1).cpu().numpy() for column in columns)
-            parts.append((piece.token_of[rows].cpu().numpy(), *found))
+            rank = (scores > logs).sum(dim=2) + 1
+            columns = (logs[..., 0].exp(), rank, ids, likeliest.exp())
+            arrays = (column.transpose(0, 1).cpu().numpy() for column in columns)
+            parts.append((piece.token_of[rows].cpu().numpy(), *arrays))
     order = np.argsort(np.concatenate([part[0] for part in parts]), kind="stable")
     probability, rank, ids, shares = (
         np.concatenate(column)[order] for column in list(zip(*parts, strict=True))[1:]
@@ -114,8 +114,8 @@ def _mask_tokens(
         ids = np.array([*model.prefix_ids, *text.ids[chunk], *model.suffix_ids], dtype=np.int64)
         place = token - chunk.start + n_before
         ids[place] = model.mask_id
-        label, at = text.ids[[token]], np.array([place])
-        yield MaskedInput(ids, at, label, np.array([token]), 0, number, 1 / len(tokens))
+        label, masked = text.ids[[token]], np.array([place])
+        yield MaskedInput(ids, masked, label, np.array([token]), 0, number, 1 / len(tokens))
 
 
 def _tune(
@@ -130,18 +130,18 @@ def _tune(
         if name not in parameters or parameters[name].shape != values.shape:
             raise SettingsError(f"This delta does not fit the model “{model.id}”.")
         weights[name] = parameters[name] + torch.as_tensor(values, device=model.device)
-    below = {
+    tuned = {
         name.removeprefix(f"{encoder}."): weights.pop(name)
         for name in list(weights)
         if name.startswith(f"{encoder}.")
     }
-    call = partial(_call_with, copy_network(network.base_model), below) if below else None
+    call = partial(_call_with, copy_network(network.base_model), tuned) if tuned else None
     head = sharing_copy(network, [encoder])
-    given = PrecomputedEncoder()
-    setattr(head, encoder, given)
+    precomputed = PrecomputedEncoder()
+    setattr(head, encoder, precomputed)
 
     def read(vectors: Tensor) -> Tensor:
-        given.output = vectors
+        precomputed.output = vectors
         ids = torch.zeros(vectors.shape[:2], dtype=torch.long, device=vectors.device)
         return functional_call(head, weights, (), {"input_ids": ids}).logits
 
@@ -159,7 +159,7 @@ def translate_bundled() -> Callable[[Tensor], Tensor]:
 
     def translate(vectors: Tensor) -> Tensor:
         weight, bias = (maps[name].to(vectors.device) for name in ("weight", "bias"))
-        below = torch.einsum("lpd,lde->lpe", vectors[:-1], weight) + bias[:, None]
-        return torch.cat([below, vectors[-1:]])
+        translated = torch.einsum("lpd,lde->lpe", vectors[:-1], weight) + bias[:, None]
+        return torch.cat([translated, vectors[-1:]])
 
     return translate

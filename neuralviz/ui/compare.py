@@ -90,7 +90,7 @@ AS_GIVEN, CLUSTERED = "Original", "Clustered by the first method"  # orders of t
 HEIGHTS = {1: 560, 2: 460, 3: 390, 4: 460}  # px, by the number of methods
 LISTED_PAIRS = 500
 METHODS_IN_SHORT = explain_methods(METHOD_LINES)
-WHY = "Why?"
+EXPLANATION = "Why?"
 TEXT_COLUMNS = ("text A", "text B")
 FRAMED_LENGTH = 90  # characters: one line or two of the stage
 MOST_BEGINNINGS = 4
@@ -224,11 +224,11 @@ def offer_reasons(texts: Sequence[str], specs: Iterable[EmbedderSpec], key: str)
     label, icon = "Which words make these texts similar?", ":material/compare_arrows:"
     if len(set(texts)) > 1 and singles and st.button(label, icon=icon, key=f"{key}-why"):
         methods = [(spec.method, _type_options(spec)) for spec in dict.fromkeys(singles)]
-        others = {"mean": {}, "neural": QUICK}
-        methods += [pair for pair in others.items() if pair[0] not in dict(methods)]
+        defaults = {"mean": {}, "neural": QUICK}
+        methods += [pair for pair in defaults.items() if pair[0] not in dict(methods)]
         methods = methods[: max(2, len(singles))]
         third = {} if len(methods) > 2 else {"m3": "none"}
-        open_comparison(texts, methods, **{"compare-more": WHY}, **third)
+        open_comparison(texts, methods, **{"compare-more": EXPLANATION}, **third)
 
 
 def _type_options(spec: EmbedderSpec) -> dict[str, str]:
@@ -370,7 +370,7 @@ def _show_comparison(panel: Panel, live: bool) -> None:
     views: dict[str, Callable[[Write], None]] = {}
     if panel.least_alike is not None and len(panel.texts) > 2:
         views["Disagreements"] = partial(_show_disagreements, panel, *panel.least_alike)
-    views[WHY] = partial(_show_why, panel)
+    views[EXPLANATION] = partial(_show_why, panel)
     if views:
         show_views("compare", views, key="compare-more")
 

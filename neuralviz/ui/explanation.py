@@ -133,7 +133,7 @@ def _show_words(
                 words_figure(columns, sums, f"What each word of {side} adds to the cosine"),
                 f"words of {side}",
                 table,
-                _about(chosen),
+                _describe_pair(chosen),
                 key=key,
                 height=150 + 44 * len(sums),
             )
@@ -197,6 +197,6 @@ def _show_matrices(matrices: Mapping[str, Matrix]) -> None:
             show_figure(figure, f"pairs {method}", table, key=key, height=190 + 26 * len(first))
 
 
-def _about(chosen: Mapping[str, Explanation]) -> About:
+def _describe_pair(chosen: Mapping[str, Explanation]) -> About:
     texts = next(iter(chosen.values())).texts
     return About("Why?", {f"text {s}": shorten(t, 60) for s, t in zip("AB", texts, strict=True)})

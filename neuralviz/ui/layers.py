@@ -486,7 +486,7 @@ def _show_guesses(text: str, read: ReadText | None, _live: bool) -> None:
     remember_number(TOKEN, range(len(before.tokens)), int(rise.argmax()), text)
     position = min(st.session_state[TOKEN], len(before.tokens) - 1)
     word = before.text.tokens[before.tokens[position]]
-    about = About("Guesses by layer", {"text": shorten(before.text.text, 60)})
+    provenance = About("Guesses by layer", {"text": shorten(before.text.text, 60)})
     sentence = headlines.describe_lens(word, before, after, position)
     with slide(LENS_KEY, plain(sentence)):
         show_only_on_stage(LENS_KEY).markdown(headlines.LENS_IN_SHORT)
@@ -497,7 +497,7 @@ def _show_guesses(text: str, read: ReadText | None, _live: bool) -> None:
                     plots.lens_figure(lens, f"Guesses {moment} training on the text", position),
                     f"lens-{moment}",
                     partial(_list_guesses, lens),
-                    about,
+                    provenance,
                     key=f"{LENS_KEY}-{moment}",
                     height=110 + 34 * lens.probability.shape[1],
                     handlers=Handlers(click=_choose_token),
@@ -510,7 +510,7 @@ def _show_guesses(text: str, read: ReadText | None, _live: bool) -> None:
         plots.leads_figure(sides, f"Probability of “{escape(word)}” at every layer"),
         "lens-token",
         pd.DataFrame({"layer": range(len(sides["before"])), **sides}),
-        about,
+        provenance,
         key=f"{LENS_KEY}-lead",
         height=300,
     )
