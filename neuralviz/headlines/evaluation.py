@@ -342,11 +342,13 @@ def describe_confusion(confusion: Confusion, label: str, quote: Name) -> str:
         return ""
     n_rest = int(n_taken[column]) - n
     rest = percent(n_rest / (of_others - of_own)) if n_rest else "none"
-    others = [name for place, name in enumerate(confusion.labels) if place not in (row, column)]
+    rest_labels = [
+        name for place, name in enumerate(confusion.labels) if place not in (row, column)
+    ]
     return (
         f"With {label}, {percent(n / of_own)} of the {many(of_own, 'text')} of "
         f"{quote(confusion.labels[row])} are taken for {quote(confusion.labels[column])}, but "
-        f"{rest} of those of {quote(others[0]) if len(others) == 1 else 'other labels'}."
+        f"{rest} of those of {quote(rest_labels[0]) if len(rest_labels) == 1 else 'other labels'}."
     )
 
 

@@ -83,11 +83,13 @@ def describe_best_layer(
     return compare_two(measured, winner, second, bounds, reason), best
 
 
-LENS_IN_SHORT = (
-    "Each token (a word, or a piece of one) is hidden in turn, and the model guesses it from the "
-    "others, in steps (layers). Cells show its best guess after each layer, and in colour the "
-    "probability of the right token. The frame marks the token above."
-)
+def explain_lens(*, has_guesses: bool) -> str:
+    guesses = "In cells: its best guess after each layer. " * has_guesses
+    return (
+        "Each token (a word, or a piece of one) is hidden in turn, and the model guesses it from "
+        f"the others, in steps (layers). {guesses}In colour: the probability of the right token "
+        "after each layer. The frame marks the headline's token."
+    )
 
 
 def describe_lens(word: str, before: Lens, after: Lens | None, position: int) -> str:

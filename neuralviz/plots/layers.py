@@ -93,9 +93,9 @@ def cosine_map_figure(cosines: np.ndarray, subject: str) -> go.Figure:
 
 
 def word_shares_figure(
-    words: Sequence[FollowedWord], named: int, punctuation: float
+    words: Sequence[FollowedWord], n_named: int, punctuation: float
 ) -> tuple[go.Figure, dict[str, Sequence[Any]]]:
-    """Shares of an embedding: words, the first ``named`` coloured, and all else; also a table."""
+    """Shares of an embedding: words, the first ``n_named`` coloured, and all else; also a table."""
     first_words = words[:_MOST_SHARES]
     total = sum(word.importance for word in words)
     remainders = {
@@ -107,7 +107,7 @@ def word_shares_figure(
     remainders = {name: share for name, share in remainders.items() if share > _LEAST_SHARE}
     names = [*(word.word for word in first_words), *remainders]
     shares = [*(word.importance for word in first_words), *remainders.values()]
-    colours = [GREEN if place < named else DISSIMILAR for place in range(len(names))]
+    colours = [GREEN if place < n_named else DISSIMILAR for place in range(len(names))]
     look: Trace = {"text": list(map(percent, shares)), "textposition": "outside"}
     look |= {"customdata": list(map(escape, names)), "cliponaxis": False}
     hover = "%{customdata}: %{y:.1%}"

@@ -134,13 +134,13 @@ def accuracy_by_step_figure(lessons: Sequence[Lesson], label: str) -> go.Figure:
             hover, last = f"{kind}<br>step %{{x}}: %{{y:.1%}}", lesson.accuracy[:, -1]
             traces.append(line(steps, last, PAIR_COLOURS[kind], hover, width=4, name=kind))
     n_steps = max([lesson.steps for lesson in lessons] or [1])
-    seen = np.concatenate([trace["y"] for trace in traces] or [[0, 1]])
-    room = max(0.05 * np.ptp(seen), (_LEAST_SPAN - np.ptp(seen)) / 2)
+    accuracies = np.concatenate([trace["y"] for trace in traces] or [[0, 1]])
+    room = max(0.05 * np.ptp(accuracies), (_LEAST_SPAN - np.ptp(accuracies)) / 2)
     return draw(
         traces,
         f"Correct predictions of “{escape(shorten(label, 20))}”",
         {"title": "step", "range": [-0.02 * n_steps, 1.02 * n_steps]},
-        ACCURACY | {"range": [seen.min() - room, seen.max() + room]},
+        ACCURACY | {"range": [accuracies.min() - room, accuracies.max() + room]},
         showlegend=len(traces) > 1,
     )
 

@@ -483,18 +483,23 @@ def _show_guesses(text: str, read: ReadText | None, _live: bool) -> None:
     before, after = read.before, read.after
     latest = after or before
     rise = latest.probability[:, -1] - (before.probability[:, -1] if after else 0)
+    tokens, is_whole = before.text.tokens, np.bincount(before.text.words)[before.text.words] == 1
+    rise += [2 * (is_whole[i] and tokens[i].isalnum()) for i in before.tokens]  # words come first
     remember_number(TOKEN, range(len(before.tokens)), int(rise.argmax()), text)
     position = min(st.session_state[TOKEN], len(before.tokens) - 1)
-    word = before.text.tokens[before.tokens[position]]
+    word, n_tokens = tokens[before.tokens[position]], len(before.tokens)
     provenance = About("Guesses by layer", {"text": shorten(before.text.text, 60)})
     sentence = headlines.describe_lens(word, before, after, position)
     with slide(LENS_KEY, plain(sentence)):
-        show_only_on_stage(LENS_KEY).markdown(headlines.LENS_IN_SHORT)
+        has_guesses = n_tokens <= plots.MOST_GUESSES
+        show_only_on_stage(LENS_KEY).markdown(headlines.explain_lens(has_guesses=has_guesses))
+        part = f" (first {n_tokens} of {len(tokens)} tokens)" * (n_tokens < len(tokens))
         moments = {"before": before} | ({"after": after} if after else {})
         for moment, lens in moments.items():
             with allow_swiping(f"{LENS_KEY}-{moment}-wide", 140 + 46 * len(lens.tokens)):
+                title = f"Guesses {moment} training on the text{part}"
                 show_figure(
-                    plots.lens_figure(lens, f"Guesses {moment} training on the text", position),
+                    plots.lens_figure(lens, title, position),
                     f"lens-{moment}",
                     partial(_list_guesses, lens),
                     provenance,
@@ -502,9 +507,6 @@ def _show_guesses(text: str, read: ReadText | None, _live: bool) -> None:
                     height=110 + 34 * lens.probability.shape[1],
                     handlers=Handlers(click=_choose_token),
                 )
-    n_left = len(before.text) - len(before.tokens)
-    if n_left:
-        st.caption(f"Of {many(len(before.text), 'token')}, the first {len(before.tokens)}.")
     sides = {moment: lens.probability[position] for moment, lens in moments.items()}
     show_figure(
         plots.leads_figure(sides, f"Probability of “{escape(word)}” at every layer"),

@@ -70,7 +70,7 @@ def test_one_without_layers_or_that_was_deleted_is_missed_in_a_sentence() -> Non
     page = page_at("layers", 180, layers_model=TABLE, layers_view="A text").run()
     assert "has no transformer" in read_page(page)
     delete_encoder(MINE)
-    page = page_at("layers", 180, layers_model=MINE).run()
+    page = page_at("layers", 180, layers_model=MINE, layers_view="A text").run()
     assert f"The model “{MINE}” is not loaded yet." in read_page(page)
     press(page, "Load")
     assert "No encoder that was trained here has this name." in read_page(page)

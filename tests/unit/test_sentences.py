@@ -384,7 +384,8 @@ def layer_views() -> Iterator[tuple[str, str]]:
     yield "words and punctuation", layers.describe_text(words, weights, 0.45)
     yield "what the text shows", layers.TEXT_IN_SHORT
     yield "what the pairs show", layers.explain_layers("Spearman", "95% interval")
-    yield "what the lens shows", layers.LENS_IN_SHORT
+    yield "what the lens shows", layers.explain_lens(has_guesses=True)
+    yield "what a wide lens shows", layers.explain_lens(has_guesses=False)
     lens = [
         Lens(
             None,
