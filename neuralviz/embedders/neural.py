@@ -165,9 +165,7 @@ def end_losses(result: MicroTuning) -> np.ndarray:
 
 
 def neural_1(
-    model: LanguageModel,
-    settings: TuningSettings | None = None,
-    **options: Unpack[TuningOptions],
+    model: LanguageModel, settings: TuningSettings | None = None, **options: Unpack[TuningOptions]
 ) -> NeuralEmbedder:
     """The neural embedding of the last block's output bias, with 5 epochs (Appendix G)."""
     if settings is None:
@@ -196,11 +194,7 @@ class GradientEmbedder(_LearningEmbedder):
     ) -> None:
         super().__init__(model, name)
         self.settings = check_settings(
-            model,
-            layers=layers,
-            blueprints=blueprints,
-            predict_unmasked=predict_unmasked,
-            epochs=1,
+            model, layers=layers, blueprints=blueprints, predict_unmasked=predict_unmasked, epochs=1
         )
 
     @property

@@ -104,11 +104,7 @@ def is_bidirectional(model: TextModel) -> bool:
 
 
 def measure_cosines(
-    model: TextModel,
-    pairs: ScoredPairs,
-    store: VectorStore,
-    *,
-    should_stop: ShouldStop = never,
+    model: TextModel, pairs: ScoredPairs, store: VectorStore, *, should_stop: ShouldStop = never
 ) -> Generator[FeatureProgress | LayerCosines]:
     """Compare each layer's cosines with people's scores, for each pooling (FREEZE, Figure 1).
 
@@ -206,11 +202,7 @@ def _features(
 
 
 def _own_baseline(
-    name: str,
-    embedder: Embedder,
-    split: SplitPairs,
-    store: VectorStore,
-    should_stop: ShouldStop,
+    name: str, embedder: Embedder, split: SplitPairs, store: VectorStore, should_stop: ShouldStop
 ) -> Generator[FeatureProgress, None, Baseline]:
     parts = split.dev, split.test
     texts = different_texts(parts)

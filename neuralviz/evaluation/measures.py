@@ -498,10 +498,7 @@ class _Evaluation:
             vectors, kept = self.kept[index]
             yield Progress(number, index, "measuring", n, n)
             measured = measure(
-                data,
-                vectors.get(kept, keys),
-                self.plan.settings,
-                should_stop=self.should_stop,
+                data, vectors.get(kept, keys), self.plan.settings, should_stop=self.should_stop
             )
             if unread:
                 measured = replace(measured, notes=(*measured.notes, unread))

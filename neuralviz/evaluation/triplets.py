@@ -102,11 +102,7 @@ class Grouping:
 
 
 def count_triplets(
-    vectors: ArrayLike,
-    grouping: Grouping,
-    *,
-    should_stop: ShouldStop = never,
-    block: int = BLOCK,
+    vectors: ArrayLike, grouping: Grouping, *, should_stop: ShouldStop = never, block: int = BLOCK
 ) -> TripletCounts:
     """Count triplets (A, B, C) of [text, dim] vectors with ``A·B ≤ A·C`` (neural paper, Eq. 2).
 

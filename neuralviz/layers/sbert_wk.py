@@ -118,10 +118,7 @@ def importance(variance: Tensor) -> Tensor:
 
 
 def sbert_wk_pooling(
-    settings: SbertWkSettings,
-    *,
-    weighting: Weighting = "sbert-wk",
-    token_importance: bool = True,
+    settings: SbertWkSettings, *, weighting: Weighting = "sbert-wk", token_importance: bool = True
 ) -> Pooling:
     """SBERT-WK as a pooling; the first special token and the text's own tokens count.
 

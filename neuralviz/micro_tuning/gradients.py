@@ -108,12 +108,7 @@ class Gradients:
         return loss.new_zeros(len(piece.texts)).index_add_(0, piece.piece_text, loss)
 
     def _add_gradients(
-        self,
-        piece: Piece,
-        rows: dict[str, Tensor],
-        out: Tensor,
-        grad_out: Tensor,
-        head_only: bool,
+        self, piece: Piece, rows: dict[str, Tensor], out: Tensor, grad_out: Tensor, head_only: bool
     ) -> None:
         """Backpropagate ``grad_out``, the gradient at ``out``, to the tuned ``rows``."""
         tuned = list(rows.values())

@@ -47,7 +47,7 @@ MOST_NAMED = 200  # clusters, from which names.js chooses those in view
 MOST_NAMED_IN_SPACE = 30  # whose names may lie on points
 FADED = 0.2  # opacity of unselected points
 LEFT_OUT = 0.25  # opacity of filtered-out points
-LEGEND_ROOM = 540  # letters' heights in px, on the stage
+LEGEND_ROOM = 260  # letters' heights in px, on the stage
 _ENTRY_WIDTH = 118  # px of a name in the legend
 TITLE_CHARACTERS = 60
 _WIDE = 720  # px from which the legend is beside the points
@@ -251,13 +251,15 @@ def _lay_out(
         figure.update_layout(scene={**scene, "aspectmode": "data", "camera": camera})
     if colour is not None and colour.are_clusters and figure.layout.annotations:
         figure.update_layout(showlegend=False)  # the names on the map say which is which
-    n_entries = max(1, len({trace.name for trace in figure.data if trace.name}))
+    n_categories = 0 if colour is None or colour.are_clusters else len(colour.categories)
+    n_entries = len({trace.name for trace in figure.data if trace.name})
+    n_entries = min(max(1, n_entries), STAGE_CATEGORIES + 1)
+    scale = min(STAGE_SCALE, LEGEND_ROOM / n_entries / SMALL_FONT_SIZE)
     longest = max((len(trace.name or "") for trace in figure.data), default=0)
     entry_width = min(_ENTRY_WIDTH, 9 * longest)
     # on narrow screens, the legend is below the points; live_figure.js places the title
-    beside_look = {"orientation": "v", "x": 1.01, "y": 1, "yref": "paper", "yanchor": "top"}
-    legend_beside = {f"legend.{name}": value for name, value in beside_look.items()}
-    legend_beside["legend.maxheight"] = 1
+    beside = {"orientation": "v", "x": 1.01, "y": 1, "yref": "paper", "yanchor": "top"}
+    legend_beside = {f"legend.{name}": value for name, value in {**beside, "maxheight": 1}.items()}
     legend_below: dict[str, Any] = {}
     if colour is not None and colour.codes is not None and not named:
         legend_below = {"y": 0, "yref": "paper", "yanchor": "top"}  # directly below the frame
@@ -274,10 +276,11 @@ def _lay_out(
         },
         meta={
             "from_width": [[_WIDE, legend_beside]],
+            "others": {"n": n_categories - STAGE_CATEGORIES, "from": 1000 + STAGE_CATEGORIES},
             "stage": {  # presentation mode, with larger text
                 "margin.t": 74,
-                "legend.entrywidth": round(STAGE_SCALE * entry_width),
-                "legend.font.size": min(SMALL_FONT_SIZE * STAGE_SCALE, LEGEND_ROOM / n_entries),
+                "legend.entrywidth": round(scale * entry_width),
+                "legend.font.size": scale * SMALL_FONT_SIZE,
             },
         },
     )
@@ -436,6 +439,7 @@ SYMBOLS = ("circle", "diamond", "square", "x")
 SYMBOLS_3D = ("circle", "diamond", "square", "cross")
 PER_SYMBOL = 6  # categories with one symbol: up to 12 have a colour of their own, and half of them
 MAX_CATEGORIES = PER_SYMBOL * len(SYMBOLS)  # another symbol, too
+STAGE_CATEGORIES = 2 * PER_SYMBOL  # with colours on the stage, to be told apart from afar
 GREY = "#9A9FA5"
 LABEL_CHARACTERS = 28
 _NAME_CHARACTERS = 16

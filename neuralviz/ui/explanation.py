@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -11,6 +11,7 @@ import streamlit as st
 from neuralviz.arrays import unit_vectors
 from neuralviz.embedders import EmbedderSpec
 from neuralviz.evaluation.explanation import Explanation
+from neuralviz.headlines import COSINE_IN_SHORT
 from neuralviz.headlines.explanation import NamedPairs, describe_deletions, describe_words
 from neuralviz.headlines.micro_tuning import short_layer_names
 from neuralviz.jobs.comparing import ExplainPair, PairExplanation
@@ -23,7 +24,7 @@ from neuralviz.plots.report import About
 from neuralviz.plots.theme import escape, shorten
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import allow_swiping, show_figure, show_table
-from neuralviz.ui.page import hide_on_stage, plain, show_headline, show_on_stage, wide_columns
+from neuralviz.ui.page import hide_on_stage, plain, show_headline, show_only_on_stage, wide_columns
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.words import joined, number
 
@@ -41,6 +42,7 @@ def show_explanation(
     methods: Mapping[int, tuple[str, EmbedderSpec, np.ndarray]],
     texts: Mapping[str, str],  # two, by name
     models: tuple[ModelRef, ...],
+    show_texts: Callable[[], None],
 ) -> None:
     """Explain a pair by methods: by place, label, specification and vectors of all texts."""
     centres = [
@@ -57,7 +59,7 @@ def show_explanation(
 
     def draw(explained: dict[int, PairExplanation] | None, _live: bool) -> None:
         if explained:
-            _show_explained(explained, labels, list(texts), readings)
+            _show_explained(explained, labels, list(texts), readings, show_texts)
 
     sentences = RunSentences(start="Splitting the vectors into parts …", done="")
     show_run_panel(RUNS, run, draw, sentences=sentences, patience=PATIENCE)
@@ -68,6 +70,7 @@ def _show_explained(
     labels: Mapping[int, str],
     sides: Sequence[str],
     readings: Sequence[str],
+    show_texts: Callable[[], None],
 ) -> None:
     for place, part in explained.items():
         if part.error:
@@ -89,6 +92,9 @@ def _show_explained(
     first = next(iter(chosen.values()))
     sentence = describe_words(named, are_equal=first.texts[0] == first.texts[1])
     show_headline(plain(sentence), key="compare-why")
+    with show_only_on_stage("why-texts"):
+        st.markdown(COSINE_IN_SHORT)
+        show_texts()
     if detail == WORDS:
         _show_words(chosen, named, sides)
     else:
@@ -145,12 +151,11 @@ def _show_words(
                 height=150 + 44 * len(sums),
             )
     rest = list(dict.fromkeys(name for part in chosen.values() for name in part.rest if name))
-    with show_on_stage("why-colours"):
-        st.caption(
-            "The numbers of a row add up to the cosine similarity: orange words make the texts "
-            "more alike, purple ones less. Each row has its own range of colours. "
-            + plain(f"{NO_WORD.capitalize()}: {joined(rest)}." if rest else "")
-        )
+    st.markdown(
+        "The numbers of a row add up to the cosine similarity: orange words make the texts more "
+        "similar, purple ones less. Each row has its own range of colours. "
+        + plain(f"{NO_WORD.capitalize()}: {joined(rest)}." if rest else "")
+    )
     rows = [
         {"method": method, sides[0]: a, sides[1]: b, "adds": value}
         for method, pairs in named.items()

@@ -37,15 +37,7 @@ from neuralviz.reading.source import TABLES, WITHOUT_NAMES, Source
 from neuralviz.reading.table import Table
 from neuralviz.reading.tables import read_table
 from neuralviz.reading.texts import Mode, ReadTexts, join_pasted, read_texts, split_pasted
-from neuralviz.ui.address import (
-    RUN,
-    digest_of,
-    forget_loss,
-    is_lost,
-    mark_lost,
-    read_new,
-    write,
-)
+from neuralviz.ui.address import RUN, digest_of, forget_loss, is_lost, mark_lost, read_new, write
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.limits import (
     character_limit,
@@ -54,13 +46,7 @@ from neuralviz.ui.limits import (
     n_within_limits,
     row_limit,
 )
-from neuralviz.ui.page import (
-    ASSETS,
-    USER_SOURCES,
-    plain,
-    show_error,
-    show_on_stage,
-)
+from neuralviz.ui.page import ASSETS, USER_SOURCES, plain, show_error, show_on_stage
 from neuralviz.words import many
 
 # example texts by page and name

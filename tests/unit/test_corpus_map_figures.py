@@ -69,6 +69,10 @@ def test_beyond_24_categories_the_smallest_are_others() -> None:
     assert others.marker.color == GREY
     looks = {(trace.marker.color, trace.marker.symbol) for trace in figure.data[1:]}
     assert len(looks) == 24
+    assert figure.layout.meta["others"] == {
+        "n": 18,
+        "from": traces["12"].legendrank,
+    }  # on the stage
     ranks = [traces[f"{i:02d}"].legendrank for i in range(24)]
     assert ranks == sorted(ranks)
     assert others.legendrank > ranks[-1]

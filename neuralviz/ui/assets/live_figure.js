@@ -8,6 +8,8 @@ const TITLE_EDGE = 8 // px around a title
 const LINE_HEIGHT = 1.3 // of its letters
 const TOOLS = { width: 290, height: 38 } // px of a map's tools
 const BAR_FROM = 320 // px of height on the stage, with room for a colour bar below
+const GREY = "#9A9FA5" // of what has no colour
+const OTHERS = 2000 // place in the legend of categories without a colour
 const WIDE = 520 // px, with room for a title beside the tools
 const KEPT = 60_000 // ms that a picture can be saved
 const BEGINS_WITHIN = 1000 // ms in which the page begins with what it was sent
@@ -108,7 +110,11 @@ function dataFor(node) {
     ...(node.hiddenEntries.includes(digests[place]) ? { visible: "legendonly" } : {}),
   }))
   if (!node.stageHeight) return data
-  return data.map((trace) => {
+  // Of many categories, the rarer ones are one on the stage.
+  const { n = 0, from } = node.figure.layout.meta?.others ?? {}
+  const isOther = ({ legendrank }) => n > 0 && legendrank >= from && legendrank <= OTHERS
+  const first = data.findIndex(isOther)
+  return data.map((trace, place) => {
     const { textfont, insidetextfont, outsidetextfont, colorbar } = trace
     const letters = structuredClone({ textfont, insidetextfont, outsidetextfont, colorbar })
     enlarge(letters, STAGE_TIMES)
@@ -118,7 +124,11 @@ function dataFor(node) {
       larger[part] = { ...trace[part], [name]: trace[part][name] * STAGE_TIMES }
     }
     const hasNoRoom = colorbar?.orientation === "h" && node.stageHeight < BAR_FROM
-    return { ...trace, ...larger, ...(hasNoRoom ? { showscale: false } : {}) }
+    const drawn = { ...trace, ...larger, ...(hasNoRoom ? { showscale: false } : {}) }
+    if (!isOther(trace)) return drawn
+    const look = { ...drawn.marker, color: GREY, symbol: "circle" }
+    const name = `other (${n.toLocaleString("en")} more)`
+    return { ...drawn, marker: look, name, showlegend: place === first, legendrank: OTHERS }
   })
 }
 

@@ -30,7 +30,8 @@ from neuralviz.maps.groups import HeldGroup
 from neuralviz.maps.kept import KeptMaps, corpus_table
 from neuralviz.maps.opened import OpenCorpus, Selection
 from neuralviz.maps.projection import REDUCERS
-from neuralviz.plots.corpus_map import CLUSTERS
+from neuralviz.plots import corpus_map as plots
+from neuralviz.plots.corpus_map import CLUSTERS, STAGE_CATEGORIES
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.store.vectors import KeptEmbedder
@@ -42,10 +43,11 @@ from neuralviz.ui.corpus.search import (
     MapView,
     name_methods,
     select,
+    shorten_labels,
     show_work,
 )
 from neuralviz.ui.downloads import offer_table
-from neuralviz.ui.figures import show_choosable_table, show_first_rows
+from neuralviz.ui.figures import show_choosable_table, show_figure, show_first_rows
 from neuralviz.ui.page import (
     hide_on_stage,
     plain,
@@ -84,9 +86,7 @@ def show_findings(view: MapView, headline: str) -> None:
         held = [group for group in held if group not in selected_groups]
     show_headline(headline, key="maps")
     with show_only_on_stage("maps"):
-        projections = {REDUCERS[open_map.kept.settings.reducer]: None for open_map in view.maps}
-        terms = _explain_marks(view) + view.terms
-        st.markdown(headlines.explain_maps(terms, list(projections), headline))
+        _explain(view, _explain_marks(view), headline)
     pairs = _peek_pairs(view.corpus, view.maps[0].embedder)
     n_similar = int(pairs.findings.sum()) if pairs else 0
     if not held and not n_similar:
@@ -104,6 +104,31 @@ def show_findings(view: MapView, headline: str) -> None:
             st.button(sentence, type="tertiary", icon=icon, key=key, on_click=open_list)
 
 
+def show_held(view: MapView) -> None:
+    """On the stage, maps of each group that one method holds together and that is not selected."""
+    rows, labels = plots.drawn_rows(view.corpus.n_texts), shorten_labels(view.maps)
+    for group in [held for held in _peek_held(view) or () if not _is_selected(view, held)]:
+        sentence, key = _describe_held(view, group), f"held-{group.place}"
+        codes = np.full(view.corpus.n_texts, -1)
+        codes[_list_held(view, group)] = 0
+        colour = plots.PointColour("", ("these texts",), codes[rows], missing="all other texts")
+        with slide(key), show_only_on_stage(key):
+            show_headline(sentence, key=key)
+            _explain(view, "", sentence)
+            for place, (column, open_map) in enumerate(view.columns()):
+                mean = number(group.within[abs(group.place - place)], ".1f")
+                title = f"{labels[place]}: {mean} standard deviations above average"
+                figure = plots.map_figure(open_map.coordinates[rows], rows, colour, title=title)
+                about = plots.describe_maps([open_map], len(rows))
+                with column:
+                    show_figure(figure, f"{key} {labels[place]}", None, about, key=f"{key}-{place}")
+
+
+def _explain(view: MapView, marks: str, headline: str) -> None:
+    projections = {REDUCERS[open_map.kept.settings.reducer]: None for open_map in view.maps}
+    st.markdown(headlines.explain_maps(marks + view.terms, list(projections), headline))
+
+
 def _explain_marks(view: MapView) -> str:
     """What words, pale and grey points, and lines on the maps are."""
     is_shown, selection = slice(None) if view.within is None else view.within, view.selection
@@ -114,6 +139,11 @@ def _explain_marks(view: MapView) -> str:
     notes = "Words name dense groups, called clusters. " * (view.has_names and bool(names))
     notes += "Grey points are in no cluster. " * has_grey
     notes += "Pale points are all other texts. " * has_pale
+    for name in view.corpus.label_names:
+        n = len(view.corpus.sizes(name)) if f"label:{name}" in view.colours else 0
+        if n > STAGE_CATEGORIES:
+            values = f"{STAGE_CATEGORIES} of {n:,} values of {plain(name)}"
+            notes += f"{values} have a colour; texts with others are grey. "
     return notes + "Lines lead from the sentence to its nearest texts. " * bool(view.placed)
 
 

@@ -48,14 +48,7 @@ from neuralviz.store.corpora import MAX_NAME, Corpus, CorpusStore
 from neuralviz.store.importing import FILE, import_vectors, imported_label, imported_specs
 from neuralviz.store.vectors import embedder_id
 from neuralviz.store.writing import table_bytes
-from neuralviz.ui.address import (
-    RUN,
-    read_bound,
-    read_new,
-    remember_choice,
-    run_page_again,
-    write,
-)
+from neuralviz.ui.address import RUN, read_bound, read_new, remember_choice, run_page_again, write
 from neuralviz.ui.choices import (
     choose_method,
     choose_one,
@@ -71,6 +64,7 @@ from neuralviz.ui.corpus.findings import (
     search_findings,
     show_duplicates,
     show_findings,
+    show_held,
 )
 from neuralviz.ui.corpus.opened import open_maps
 from neuralviz.ui.corpus.search import (
@@ -208,6 +202,7 @@ def _explore(maps: Sequence[OpenMap], colours: Sequence[str]) -> None:
         with map_area:
             show_maps(view)
         with accuracy_area:
+            show_held(view)
             search_samples(maps)
             show_accuracy(view)
         write_chosen_text(view)

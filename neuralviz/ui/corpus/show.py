@@ -664,8 +664,8 @@ def _show_disagreement(view: MapView) -> None:
         "text": [shorten(text, LONGEST_TEXT) for text in view.corpus.texts_at(rows)],
     }
     for label, near_rows, other_rows in zip(labels, near, near[::-1], strict=True):
-        table[f"near by {label} only"] = _list_unshared(view.corpus, near_rows, other_rows)
-    terms = f"**Only**: the nearest text that is not among the other map's {shared.k}."
+        table[f"close only with {label}"] = _list_unshared(view.corpus, near_rows, other_rows)
+    terms = f"**Close only**: the nearest text that is not among the other map's {shared.k}."
     with slide("different", sentence):
         show_first_rows(f"{view.terms} {terms}", table, "different")
         with hide_on_stage("different-rows"):
