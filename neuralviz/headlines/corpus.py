@@ -177,8 +177,8 @@ def describe_matches(
         where = f"by **{method}**, " if method else ""
         sentence += f"; {where}{part} are in the cluster {quote_cluster(name, size)}"
         for other, most in others:
-            part = "all" if most == n_found else f"at most {most:,}"
-            sentence += f"; by **{other}**, a cluster has {part} of them"
+            part = "all" if most == n_found else f"{most:,}" if most > 1 else "no two"
+            sentence += f"; by **{other}**, {part} are in one cluster"
     return f"{sentence}."
 
 
