@@ -61,6 +61,11 @@ YARDSTICKS_IN_SHORT = {
     "triplets": "A **triplet** is a text, one of its group, and one of another group; it is "
     "**broken** (wrong) unless the one of its group is nearer.",
 }
+CONFUSED_IN_SHORT = {
+    "neighbours": "A text is **taken for** the most frequent label of its nearest texts.",
+    "probe": "A text is **taken for** what a **probe** predicts, a small network that learns from "
+    "the labels of other texts.",
+}
 _FIGURES_NOUN = 16  # characters of one that stands in a figure
 _LONGEST_NOUN = 30  # characters of a column's name that stands in a sentence
 
@@ -335,11 +340,15 @@ def describe_confusion(confusion: Confusion, label: str, quote: Name) -> str:
     chance = compute_chance(n, of_own, int(n_taken[column]), of_others)
     if chance * excess.size > SIGNIFICANT:
         return ""
-    rest = percent((n_taken[column] - n) / (of_others - of_own))
+    n_rest = int(n_taken[column]) - n
+    rest = percent(n_rest / (of_others - of_own)) if n_rest else "none"
+    rest_labels = [
+        name for place, name in enumerate(confusion.labels) if place not in (row, column)
+    ]
     return (
-        f"With {label}, {percent(n / of_own)} of {many(of_own, 'text')} of "
-        f"{quote(confusion.labels[row])} are taken for {quote(confusion.labels[column])}, "
-        f"significantly more than of other labels ({rest})."
+        f"With {label}, {percent(n / of_own)} of the {many(of_own, 'text')} of "
+        f"{quote(confusion.labels[row])} are taken for {quote(confusion.labels[column])}, but "
+        f"{rest} of those of {quote(rest_labels[0]) if len(rest_labels) == 1 else 'other labels'}."
     )
 
 

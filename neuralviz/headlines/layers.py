@@ -37,7 +37,7 @@ from neuralviz.words import joined, many, number, percent
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.best_layer import BestLayer, MeasuredPooling
-    from neuralviz.evaluation.ladder_results import Ladder
+    from neuralviz.evaluation.ladder_results import Ladder, LadderLine
     from neuralviz.layers.geometry import FollowedWord
     from neuralviz.layers.words import TokenWeights
     from neuralviz.micro_tuning.lens import Lens
@@ -83,11 +83,13 @@ def describe_best_layer(
     return compare_two(measured, winner, second, bounds, reason), best
 
 
-LENS_IN_SHORT = (
-    "Each token (a word, or a piece of one) is hidden in turn, and the model guesses it. Its "
-    "guess is made from the last layer; here the same is done from **every layer**, to see where "
-    "it knows the word. Cells show the best guess, and in colour the probability of the right one."
-)
+def explain_lens(*, has_guesses: bool) -> str:
+    guesses = "In cells: its best guess after each layer. " * has_guesses
+    return (
+        "Each token (a word, or a piece of one) is hidden in turn, and the model guesses it from "
+        f"the others, in steps (layers). {guesses}In colour: the probability of the right token "
+        "after each layer. The frame marks the headline's token."
+    )
 
 
 def describe_lens(word: str, before: Lens, after: Lens | None, position: int) -> str:
@@ -95,23 +97,22 @@ def describe_lens(word: str, before: Lens, after: Lens | None, position: int) ->
     sentence = _describe_lead(word, before, position)
     if after is None:
         return f"{sentence}."
-    return f"{sentence}; after training on the text, {_describe_lead('it', after, position)}."
+    return f"{sentence}; after training on the text, {_describe_lead(word, after, position)}."
 
 
 def _describe_lead(word: str, lens: Lens, position: int) -> str:
     first, share = int(lens.first_on_top[position]), float(lens.probability[position, -1])
-    named = word if word == "it" else f"“{word}”"
     if first < 0:
         guess = lens.words[position][-1][0]
-        return f"{named} is not the model's best guess ({percent(share)}): that is “{guess}”"
+        return f"“{word}” is not the model's best guess ({percent(share)}), but “{guess}” is"
     from_layer = "at every layer" if first == 0 else f"from layer {first} on"
-    return f"{named} is the best guess {from_layer} ({percent(share)} at the last)"
+    return f"“{word}” is the best guess {from_layer} ({percent(share)} at the last)"
 
 
 TEXT_IN_SHORT = (
-    "Each layer of the model turns the words' vectors, lists of numbers. The **embedding**, one "
-    "vector for the text, is their average: the stronger a word's colour, the more it counts. A "
-    "word counts more if its turns are uneven, and with each occurrence and each part (token)."
+    "The **embedding** of a text is a list of numbers: an average of the lists that the model "
+    "makes of its words. Bars show how much each word counts, colours how much at each "
+    "place: more if its list changes unevenly from one of the model's steps (layers) to the next."
 )
 
 
@@ -134,12 +135,16 @@ def describe_text(
         return ""
     if float(np.ptp(weights.importance)) < SAME_IMPORTANCE:
         return "All words count equally: from layer to layer, all change alike."
-    named = words[: max(1, min(NAMED, len(words) - 1))]
+    named = words[: count_named(words)]
     share, names = sum(word.importance for word in named), [_quote(word.word) for word in named]
     sentence = f"{share:.0%} of this text's embedding comes from {joined(names)}"
-    if punctuation > named[-1].importance:  # which is left out of the words, but seen in colour
+    if punctuation > named[-1].importance:  # which is left out of the words
         sentence += f", {punctuation:.0%} from punctuation and symbols"
     return f"{sentence}."
+
+
+def count_named(words: Sequence[FollowedWord]) -> int:
+    return max(1, min(NAMED, len(words) - 1))
 
 
 def describe_map(cosines: np.ndarray, subject: str, value: str) -> str:
@@ -170,10 +175,18 @@ LADDER_IN_SHORT = {  # by baseline and by rung
     "cosines": "a network that reads all layers' cosines",
     "siamese": "a network that shortens all layers' vectors and reads their cosines",
     "autoencoder": "a network that first learns to shorten and rebuild the vectors",
-    "log-variance": "a network that first learns to shorten and rebuild the vectors, then to lower "
-    "the log of its errors' variance",
+    "log-variance": "a network that first learns to shorten and rebuild the vectors, then to make "
+    "errors that vary little",
 }
 _UNTRAINED = (FLOOR, SENTENCE, NEURAL)  # baselines that learn nothing from the scores
+
+
+def compared_lines(lines: Sequence[LadderLine]) -> list[LadderLine | None]:
+    """The best baseline and the best rung, which the headline compares."""
+    baselines, rungs = (
+        [line for line in lines if bool(line.rung) == is_rung] for is_rung in (False, True)
+    )
+    return [best_line(baselines), best_line(rungs)]
 
 
 def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
@@ -185,8 +198,8 @@ def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
         return f"All {pairs} have the same score, so the correlation is undefined."
     lines = ladder_lines(ladder)
     measured = Measured("the Spearman correlation with people's scores is", pairs)
-    rung = best_line(line for line in lines if line.rung)
-    best = best_line(line for line in lines if not line.rung) or lines[0]
+    best, rung = compared_lines(lines)
+    best = best or lines[0]
     if rung is None or rung.rung is None:
         if ladder.results:
             return "No rung can be chosen: Spearman is undefined on the dev pairs."
@@ -215,16 +228,14 @@ def explain_rung(rung: Rung) -> str:
     )
 
 
-def explain_ladder(ladder: Ladder, rungs: Sequence[Rung], headline: str) -> str:
-    """What a ladder's methods and the terms of its headline are; markdown."""
-    names = {name: name for name in ladder.baselines} | {rung: RUNG_NAMES[rung] for rung in rungs}
-    lines = "".join(f"- **{names[key]}**: {LADDER_IN_SHORT[key]}.\n" for key in names)
-    learnt = f" from {ladder.test.n_train:,} other pairs" if ladder.test is not None else ""
+def explain_ladder(lines: Sequence[LadderLine], headline: str) -> str:
+    """What the methods of some lines and the terms of their headline are; markdown."""
+    terms = [f"**{line.name}**: {LADDER_IN_SHORT[line.rung or line.name]}." for line in lines]
     return (
-        "People scored how alike the texts of each pair are; each method predicts these scores. "
-        f"The regression and the networks learn them{learnt}; the model that makes the vectors "
-        f"(lists of numbers) does not.\n{lines}\n{COSINE_IN_SHORT} **Spearman**: 1 is people's "
-        f"order of the pairs, 0 a random one. {explain_interval(headline)}"
+        "People scored how alike the texts of each pair are. Methods predict these scores from "
+        "vectors (lists of numbers), which a language model, itself unchanged, makes of each text, "
+        f"one at each of its layers (steps). {COSINE_IN_SHORT} {' '.join(terms)} **Spearman**: 1 "
+        f"is people's order of the pairs, 0 a random one. {explain_interval(headline)}"
     ).rstrip()
 
 

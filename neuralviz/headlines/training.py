@@ -88,17 +88,11 @@ def explain_pairs(lessons: Sequence[Lesson], headline: str) -> str:
     kinds = (lesson.settings.pairs for lesson in lessons)
     lines = " ".join(f"**{kind.capitalize()}**: {PAIR_LINES[kind]}." for kind in kinds)
     return (
-        f"Training changes {part}; **no training** is its start.{mean} Training sees no labels and "
-        "brings the vectors of the two chunks of a pair (a few sentences each) together. "
+        f"Training changes {part} in small steps; **no training** is before the first one.{mean} "
+        "Training sees no labels and brings the vectors of the two chunks of a pair (a few "
+        "sentences each) together. "
         f"{lines} {explain_interval(headline)}"
     ).rstrip()
-
-
-def explain_moves(*, has_labels: bool, has_lines: bool) -> str:
-    """What a map of texts at a step shows."""
-    points = f"Each dot is a text{', in the colour of its label' * has_labels}; texts with similar"
-    lines = " Lines come from where the texts that changed most were." * has_lines
-    return f"{points} vectors lie close together.{lines}"
 
 
 def _rank_lessons(

@@ -69,12 +69,10 @@ def word_importance(states: TokenStates, token_importance: np.ndarray) -> np.nda
 
 @dataclass(frozen=True, eq=False)
 class FollowedWord:
-    """A word of a text, at all its occurrences, through the layers."""
+    """A word of a text, at all its occurrences."""
 
     word: str  # as written; in lower case if occurrences differ in case
     importance: float  # summed over its tokens
-    # [layer - 1] 1 minus the cosine between consecutive layers, averaged over its tokens
-    turns: np.ndarray
 
 
 def followed_words(states: TokenStates, importance: np.ndarray) -> list[FollowedWord]:
@@ -84,7 +82,6 @@ def followed_words(states: TokenStates, importance: np.ndarray) -> list[Followed
     """
     text_tokens = slice(states.n_prefix, states.n_counted)
     word_of_token = np.asarray(states.text.words[: states.n_counted - states.n_prefix])
-    turns = 1 - np.diagonal(cosine_maps(states.vectors[:, text_tokens]), 1, axis1=1, axis2=2)
     spans = states.text.word_spans[: word_of_token.max(initial=-1) + 1]
     written = [states.text.text[start:end].strip() for start, end in spans]
     names = [word.lower() for word in written]
@@ -99,7 +96,6 @@ def followed_words(states: TokenStates, importance: np.ndarray) -> list[Followed
                 FollowedWord(
                     name if len(spellings) > 1 else spellings.pop(),
                     float(importance[text_tokens][chosen].sum()),
-                    turns[chosen].mean(axis=0),
                 )
             )
     return sorted(words, key=lambda word: -word.importance)

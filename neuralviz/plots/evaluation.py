@@ -190,12 +190,12 @@ def product_histogram(
         share = np.histogram(values, edges)[0] / max(1, len(values)) * 100
         hover, name = f"{kind}: %{{y:.2g}}%<br>around %{{x:.3f}}", f"{kind} ({len(values):,})"
         traces.append(bars(middles, share, colour, hover, width=np.diff(edges), name=name))
-        traces[-1]["marker"] |= {"opacity": 0.6, "line": {"width": 0}}
+        traces[-1]["marker"] |= {"opacity": 0.45, "line": {"width": 0}}
     x, y = {"title": "cosine similarity", "nticks": 8}, {"title": "pairs, %"}
     figure = draw(traces, title, x, y, barmode="overlay", bargap=0, height=360)
     for _, colour, values in kinds:
         if len(values):
-            figure.add_vline(x=float(values.mean()), line={"color": colour, "dash": "dash"})
+            figure.add_vline(x=float(values.mean()), line={"color": colour, "width": 4})
     return figure
 
 
@@ -491,7 +491,8 @@ def confusion_figures(
     for row, label, result in results.finished(data):
         for measure, confusion in result.confusions.items():
             reduced = confusion.merge_rarest()
-            title = f"Confused labels with {escape(short_name(results)(label))} ({measure})"
+            kind = f" ({measure})" if len(result.confusions) > 1 else ""
+            title = f"Confused labels with {escape(short_name(results)(label))}{kind}"
             yield row, measure, reduced, confusion_figure(reduced, title)
 
 

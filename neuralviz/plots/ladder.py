@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.ladder_results import Curve, LadderLine
 
 _BASELINE_COLOURS = {FLOOR: BLUE, LINEAR: BEFORE, SENTENCE: SKY, NEURAL: VERMILLION}
-_MOST_BINS = 24
 _LOSSES = [digit * 10.0**power for power in range(-6, 2) for digit in (1, 3)]  # on a log axis
 _ON_DEV = "On the dev pairs"
 _DASHED: Trace = {"width": 2, "dash": "dash", "size": 0}
@@ -160,22 +159,19 @@ def autoencoder_figure(rebuilt: Sequence[np.ndarray], losses: np.ndarray) -> go.
 
 
 def residual_figure(rung: Rung, errors: np.ndarray) -> go.Figure:
-    """Histogram of [pair] errors, prediction minus human score (Figure 4)."""
-    edges = np.histogram_bin_edges(errors, bins="auto" if np.ptp(errors) else 1)
-    if len(edges) > _MOST_BINS + 1:
-        edges = np.linspace(edges[0], edges[-1], _MOST_BINS + 1)
+    """Histogram of [pair] errors, prediction minus human score (Figure 4), with half coloured."""
+    half = float(np.median(abs(errors))) * (1 + 1e-9) or 0.5  # which the bins' edges include
+    last = int(np.ceil(2 * abs(errors).max() / half)) + 1
+    edges = half / 2 * np.arange(-last, last + 1)
+    edges = edges[(edges >= errors.min() - half / 2) & (edges <= errors.max() + half / 2)]
     middles, counts = (edges[1:] + edges[:-1]) / 2, np.histogram(errors, edges)[0]
     hover = "%{customdata[0]:.2f} to %{customdata[1]:.2f}: %{y}"
     look: Trace = {"width": np.diff(edges), "customdata": np.stack([edges[:-1], edges[1:]], axis=1)}
-    histogram = bars(middles, counts, RUNG_COLOURS[rung], hover, **look)
+    colours = np.where(abs(middles) < half, RUNG_COLOURS[rung], BEFORE)
+    histogram = bars(middles, counts, colours, hover, **look)
     histogram["marker"]["line"] = {"width": 1, "color": "white"}
     x, y = {"title": "prediction − human score"}, {"title": "pairs"}
-    figure, half = draw([histogram], "Errors", x, y), float(np.median(abs(errors)))
-    look = {"fillcolor": BEFORE, "opacity": 0.25, "line_width": 0, "layer": "below"}
-    figure.add_vrect(
-        -half, half, annotation_text="half of the pairs", annotation_position="top left", **look
-    )
-    return figure.add_vline(x=0, line={"color": BEFORE, "width": 2, "dash": "dash"})
+    return draw([histogram], "Errors: in colour, half of the pairs", x, y)
 
 
 def qq_figure(rung: Rung, errors: np.ndarray) -> go.Figure:

@@ -17,12 +17,14 @@ from neuralviz.plots.theme import (
     CIVIDIS,
     DISSIMILAR,
     FEW_COLUMNS,
+    GREEN,
     LAYER_COLOURS,
     NOT_MEASURED,
     TOP_DOWN,
     VERMILLION,
     Trace,
     bar_title,
+    bars,
     cell_labels,
     cell_values,
     cells,
@@ -35,7 +37,7 @@ from neuralviz.plots.theme import (
     shorten,
     symmetric_range,
 )
-from neuralviz.words import number, percent
+from neuralviz.words import many, number, percent
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -45,7 +47,8 @@ if TYPE_CHECKING:
 
 MAX_TOKENS = 60
 MOST_GUESSES = 16  # tokens side by side with room for guesses in their cells
-MAX_WORDS = 80  # lines
+_MOST_SHARES = 10  # words with a bar of their own
+_LEAST_SHARE = 0.0005  # of what is drawn beside them
 TOKEN_HEIGHT = 26  # px
 _WORD_HEIGHT = 24  # px
 _POOLING_LOOKS = {  # all pooled vectors share one colour
@@ -89,37 +92,33 @@ def cosine_map_figure(cosines: np.ndarray, subject: str) -> go.Figure:
     )
 
 
-def turns_figure(words: Sequence[FollowedWord], named: int, first_layer: int) -> go.Figure:
-    """How far each word's vector turns after ``first_layer``; the first ``named`` are coloured."""
-    coloured = dict(zip(range(named), LAYER_COLOURS, strict=False))
-    grey = [place for place in range(len(words)) if place not in coloured]
-    n_steps = len(words[0].turns) if words else 1
-    ends = [first_layer + 0.7, n_steps + 0.3]
-    drawn = [*grey, *coloured][-MAX_WORDS:]
-    traces = [_turns_line(words[i], i, coloured.get(i), first_layer) for i in drawn]
-    counted = f" (those before {first_layer + 1} do not count)" * bool(first_layer)
-    if grey:
-        name = "other words" if len(grey) > 1 else "another word"
-        traces[0] |= {"name": name, "showlegend": True}
-    return draw(
-        traces,
-        "How far each layer turns a word",
-        number_axis(
-            f"layer{counted}", range(first_layer + 1, n_steps + 1), zeroline=False, range=ends
-        ),
-        {"title": "turn (1: a right angle)", "rangemode": "tozero"},
-        showlegend=True,
+def word_shares_figure(
+    words: Sequence[FollowedWord], n_named: int, punctuation: float
+) -> tuple[go.Figure, dict[str, Sequence[Any]]]:
+    """Shares of an embedding: words, the first ``n_named`` coloured, and all else; also a table."""
+    first_words = words[:_MOST_SHARES]
+    total = sum(word.importance for word in words)
+    remainders = {
+        many(len(words) - len(first_words), "other word"): total
+        - sum(word.importance for word in first_words),
+        "punctuation": punctuation,
+        "start of the text": 1 - total - punctuation,
+    }
+    remainders = {name: share for name, share in remainders.items() if share > _LEAST_SHARE}
+    names = [*(word.word for word in first_words), *remainders]
+    shares = [*(word.importance for word in first_words), *remainders.values()]
+    colours = [GREEN if place < n_named else DISSIMILAR for place in range(len(names))]
+    look: Trace = {"text": list(map(percent, shares)), "textposition": "outside"}
+    look |= {"customdata": list(map(escape, names)), "cliponaxis": False}
+    hover = "%{customdata}: %{y:.1%}"
+    figure = draw(
+        [bars(np.arange(len(names)), shares, colours, hover, **look)],
+        "How much each word counts",
+        name_axis(names, 14, showgrid=False),
+        {"tickformat": ".0%", "rangemode": "tozero", "nticks": 5},
+        bargap=0.25,
     )
-
-
-def _turns_line(word: FollowedWord, place: int, colour: str | None, first_layer: int) -> Trace:
-    name, steps = escape(shorten(word.word, 20)), np.arange(first_layer + 1, len(word.turns) + 1)
-    hover = f"{name}, into layer %{{x}}<br>turn %{{y:.3f}}"
-    look: Trace = {"width": 2, "size": 0, "showlegend": False, "legendgroup": "others"}
-    if colour:
-        look = {"width": 4, "size": 9, "showlegend": True}
-    look |= {"name": name, "legendrank": place + 1}
-    return line(steps, word.turns[first_layer:], colour or DISSIMILAR, hover, **look)
+    return figure, {"word": names, "share": shares}
 
 
 def diagonals_figure(diagonals: Mapping[int, np.ndarray], subject: str) -> go.Figure:

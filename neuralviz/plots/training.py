@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from neuralviz.training.record import Lesson
 
 SMOOTHED = 10  # steps
+_LEAST_SPAN = 0.2  # of shares on an axis, so that small differences look small
 ACCURACY = {
     "title": "texts predicted right",
     "tickformatstops": [
@@ -133,11 +134,13 @@ def accuracy_by_step_figure(lessons: Sequence[Lesson], label: str) -> go.Figure:
             hover, last = f"{kind}<br>step %{{x}}: %{{y:.1%}}", lesson.accuracy[:, -1]
             traces.append(line(steps, last, PAIR_COLOURS[kind], hover, width=4, name=kind))
     n_steps = max([lesson.steps for lesson in lessons] or [1])
+    accuracies = np.concatenate([trace["y"] for trace in traces] or [[0, 1]])
+    room = max(0.05 * np.ptp(accuracies), (_LEAST_SPAN - np.ptp(accuracies)) / 2)
     return draw(
         traces,
         f"Correct predictions of “{escape(shorten(label, 20))}”",
         {"title": "step", "range": [-0.02 * n_steps, 1.02 * n_steps]},
-        ACCURACY,
+        ACCURACY | {"range": [accuracies.min() - room, accuracies.max() + room]},
         showlegend=len(traces) > 1,
     )
 

@@ -835,7 +835,7 @@ class _Shown:
         results = self.results
         sentence = headlines.describe_separation(results, 0, self.yardstick, _name_method, plain)
         write_headline(sentence)
-        self.explain(term=f"{COSINE_IN_SHORT} Dashed lines: the means.")
+        self.explain(term=f"{COSINE_IN_SHORT} Upright lines: the means.")
         figures = {
             results.rows[row].label: (row, figure) for row, figure in plots.histograms(results, 0)
         }
@@ -876,16 +876,17 @@ class _Shown:
         name, by_label = headlines.short_name(self.results, _name_method), dict[str, str]()
         for _, label, measured in self.results.finished(0):
             for kind, confusion in measured.confusions.items():
-                method = f"{name(label)} ({kind})"
+                method = f"{name(label)} ({kind})" if len(measured.confusions) > 1 else name(label)
                 sentence = headlines.describe_confusion(confusion.merge_rarest(), method, quote)
                 by_label[label] = f"{by_label.get(label, '')} {sentence}".strip()
         return by_label
 
     def _draw_confusions(self, write_headline: Write) -> None:
         sentences = self._describe_confused()
-        label, _ = self.pick_method("evaluation-confused-by", sentences)
+        label, measured = self.pick_method("evaluation-confused-by", sentences)
         write_headline(sentences[label])
-        self.explain(label)
+        (first, *_) = measured.confusions
+        self.explain(label, headlines.CONFUSED_IN_SHORT[first])
         for row, measure, confusion, figure in plots.confusion_figures(self.results, 0):
             if self.results.rows[row].label != label:
                 continue

@@ -232,10 +232,15 @@ def _show_ladder(run: Run[Ladder], ladder: Ladder, live: bool) -> None:
     sentence = headlines.describe_ladder(ladder, is_whole=not live)
     waiting = "Small models learn people's scores from all layers, rung by rung."
     with slide("frozen-ladder", sentence or waiting):
-        left_column, right_column, stage_column = wide_columns([7, 5, 5], "frozen-ladder")
-        with stage_column, show_only_on_stage(f"column-{KEY}"):
-            st.markdown(headlines.explain_ladder(ladder, rungs, sentence))
-        with left_column:
+        with show_only_on_stage(f"{KEY}-ladder"):
+            best_lines = [line for line in headlines.compared_lines(lines) if line is not None]
+            st.markdown(headlines.explain_ladder(best_lines, sentence))
+            if best_lines:
+                best_rungs = [line.rung for line in best_lines if line.rung]
+                figure, key = plots.ladder_figure(best_lines, best_rungs), f"{KEY}-{run.id}-best"
+                draw(figure, "best", lambda: _tabulate_ladder(best_lines), key=key)
+        left_column, right_column = wide_columns([7, 5], "frozen-ladder")
+        with left_column, hide_on_stage(f"{KEY}-all"):
             figure, key = plots.ladder_figure(lines, rungs), f"{KEY}-{run.id}-ladder"
             draw(figure, "ladder", lambda: _tabulate_ladder(lines), key=key)
         with right_column, hide_on_stage(f"{KEY}-curves"):

@@ -63,7 +63,6 @@ from neuralviz.ui.inputs import (
 from neuralviz.ui.micro_tuning import find_layers, list_presets
 from neuralviz.ui.page import (
     dim_old_results,
-    hide_on_stage,
     is_tour_at,
     plain,
     show_only_on_stage,
@@ -164,7 +163,7 @@ def _show_text() -> None:
         done="",
     )
     with output:
-        show_run_panel(TEXT_RUNS, run, _show_turns, sentences=sentences, patience=PATIENCE)
+        show_run_panel(TEXT_RUNS, run, _show_words, sentences=sentences, patience=PATIENCE)
     latest = TEXT_RUNS.last_with_result()
     if latest is not None and ask_more_figures():
         with dim_old_results(f"{TEXT_KEY}-more", latest is not run):
@@ -235,8 +234,8 @@ def _describe_text(run: Run[FollowedText]) -> About:
     )
 
 
-def _show_turns(result: FollowedText | None, live: bool) -> None:
-    """Draw the headline, the text with its important words, and how far the words turn."""
+def _show_words(result: FollowedText | None, live: bool) -> None:
+    """Draw the headline, the text with its important words, and the share of each word."""
     latest = TEXT_RUNS.last_with_result()
     if latest is None:
         return
@@ -257,21 +256,9 @@ def _show_turns(result: FollowedText | None, live: bool) -> None:
             st.warning(plain(warn_of_unread("this text", latest.task.model.id)))
         _show_importance(states, weights, provenance)
         if words:
-            turns = np.array([word.turns for word in words])
-            axes = {"word": [word.word for word in words], "layer": range(1, turns.shape[1] + 1)}
-            importance = np.repeat([word.importance for word in words], turns.shape[1])
-            n_named = min(headlines.NAMED, max(1, len(words) - 1))
-            show_figure(
-                plots.turns_figure(words, n_named, int(weights.layers[0])),
-                "turns-of-words-by-layer",
-                lambda: list_cells(axes, importance=importance, turn=turns),
-                provenance,
-                height=330,
-            )
-        st.caption(
-            "Each point is 1 minus the cosine of a word's vectors before and after a layer: the "
-            "higher, the further the layer turns the word. In colour: the most important words."
-        )
+            n_named = headlines.count_named(words)
+            figure, table = plots.word_shares_figure(words, n_named, punctuation)
+            show_figure(figure, "shares-of-words", pd.DataFrame(table), provenance, height=330)
 
 
 def _show_importance(states: TokenStates, weights: TokenWeights, provenance: About) -> None:
@@ -496,18 +483,23 @@ def _show_guesses(text: str, read: ReadText | None, _live: bool) -> None:
     before, after = read.before, read.after
     latest = after or before
     rise = latest.probability[:, -1] - (before.probability[:, -1] if after else 0)
+    tokens, is_whole = before.text.tokens, np.bincount(before.text.words)[before.text.words] == 1
+    rise += [2 * (is_whole[i] and tokens[i].isalnum()) for i in before.tokens]  # words come first
     remember_number(TOKEN, range(len(before.tokens)), int(rise.argmax()), text)
     position = min(st.session_state[TOKEN], len(before.tokens) - 1)
-    word = before.text.tokens[before.tokens[position]]
+    word, n_tokens = tokens[before.tokens[position]], len(before.tokens)
     provenance = About("Guesses by layer", {"text": shorten(before.text.text, 60)})
     sentence = headlines.describe_lens(word, before, after, position)
     with slide(LENS_KEY, plain(sentence)):
-        show_only_on_stage(LENS_KEY).markdown(headlines.LENS_IN_SHORT)
+        has_guesses = n_tokens <= plots.MOST_GUESSES
+        show_only_on_stage(LENS_KEY).markdown(headlines.explain_lens(has_guesses=has_guesses))
+        part = f" (first {n_tokens} of {len(tokens)} tokens)" * (n_tokens < len(tokens))
         moments = {"before": before} | ({"after": after} if after else {})
         for moment, lens in moments.items():
             with allow_swiping(f"{LENS_KEY}-{moment}-wide", 140 + 46 * len(lens.tokens)):
+                title = f"Guesses {moment} training on the text{part}"
                 show_figure(
-                    plots.lens_figure(lens, f"Guesses {moment} training on the text", position),
+                    plots.lens_figure(lens, title, position),
                     f"lens-{moment}",
                     partial(_list_guesses, lens),
                     provenance,
@@ -515,19 +507,15 @@ def _show_guesses(text: str, read: ReadText | None, _live: bool) -> None:
                     height=110 + 34 * lens.probability.shape[1],
                     handlers=Handlers(click=_choose_token),
                 )
-    n_left = len(before.text) - len(before.tokens)
-    if n_left:
-        st.caption(f"Of {many(len(before.text), 'token')}, the first {len(before.tokens)}.")
     sides = {moment: lens.probability[position] for moment, lens in moments.items()}
-    with hide_on_stage(f"{LENS_KEY}-lead"):
-        show_figure(
-            plots.leads_figure(sides, f"Probability of “{escape(word)}” at every layer"),
-            "lens-token",
-            pd.DataFrame({"layer": range(len(sides["before"])), **sides}),
-            provenance,
-            key=f"{LENS_KEY}-lead",
-            height=300,
-        )
+    show_figure(
+        plots.leads_figure(sides, f"Probability of “{escape(word)}” at every layer"),
+        "lens-token",
+        pd.DataFrame({"layer": range(len(sides["before"])), **sides}),
+        provenance,
+        key=f"{LENS_KEY}-lead",
+        height=300,
+    )
 
 
 def _choose_token(click: dict[str, Any]) -> None:

@@ -227,8 +227,8 @@ def _show_moves(run: Run[Lessons], lessons: Lessons, provenance: About) -> None:
     """Draw the map at every snapshot, in one frame, and list texts with new neighbours."""
     mapped = {lesson.settings.pairs: lesson for lesson in lessons if lesson.maps is not None}
     texts, groups = _load_watched(run.task)
-    with slide("training-moves") as write_headline:
-        with hide_on_stage("training-moves-choice"), st.container(horizontal=True):
+    with st.container(key="training-moves"):
+        with st.container(horizontal=True):
             kind = _choose_kind("Pairs on the map", list(mapped), "training-map-of")
             lesson = mapped[kind]
             steps = [snapshot.step for snapshot in lesson.snapshots]
@@ -240,10 +240,7 @@ def _show_moves(run: Run[Lessons], lessons: Lessons, provenance: About) -> None:
                 key=key, persist_state="session",
             )  # fmt: skip
         changed = new_neighbours(lesson, N_LISTED)
-        write_headline(headlines.describe_moves(lesson))
-        show_only_on_stage("training-moves").markdown(
-            headlines.explain_moves(has_labels=any(groups), has_lines=bool(snapshot and changed))
-        )
+        show_headline(headlines.describe_moves(lesson), key="training-moves")
         left_column, right_column = wide_columns([2, 1], "training-moves-seen")
         maps = np.asarray(lesson.maps)
         followed = [change.text for change in changed]
@@ -256,7 +253,7 @@ def _show_moves(run: Run[Lessons], lessons: Lessons, provenance: About) -> None:
                 key=f"training-map-{run.id}-{kind}",
                 height=520,
             )
-        with right_column, hide_on_stage("training-changed"):
+        with right_column:
             _list_changes(changed, texts)
 
 

@@ -271,7 +271,7 @@ def test_labels_that_are_not_confused_are_no_slide(
     assert not off_stage
     click(page, "View", "Confused labels")
     assert find_labelled(page, "Method").value == "cls"
-    assert any("**cls** (" in one.value for one in page.markdown)
+    assert any("**cls** confuses" in one.value for one in page.markdown)
 
 
 @pytest.mark.parametrize(("columns", "explained"), [([0], ""), ([0, 1], " –: undefined.")])

@@ -67,10 +67,10 @@ def test_the_corpus_map_and_the_evaluation_offer_them() -> None:
 
 
 def test_one_without_layers_or_that_was_deleted_is_missed_in_a_sentence() -> None:
-    page = page_at("layers", 180, layers_model=TABLE).run()
+    page = page_at("layers", 180, layers_model=TABLE, layers_view="A text").run()
     assert "has no transformer" in read_page(page)
     delete_encoder(MINE)
-    page = page_at("layers", 180, layers_model=MINE).run()
+    page = page_at("layers", 180, layers_model=MINE, layers_view="A text").run()
     assert f"The model “{MINE}” is not loaded yet." in read_page(page)
     press(page, "Load")
     assert "No encoder that was trained here has this name." in read_page(page)

@@ -99,5 +99,3 @@ def test_a_word_is_followed_at_all_its_places() -> None:
     the, cat = followed_words(states, np.array([0.1, 0.3, 0.1, 0.1, 0.15, 0.25]))
     assert (the.word, the.importance) == ("the", pytest.approx(0.55))
     assert (cat.word, cat.importance) == ("cat", pytest.approx(0.2))  # a comma is no word
-    np.testing.assert_allclose(the.turns, [0.5, 0.5])
-    np.testing.assert_allclose(cat.turns, [0, 0], atol=1e-7)

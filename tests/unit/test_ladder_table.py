@@ -140,9 +140,11 @@ def test_curves_are_dev_above_losses_and_a_log_variance_is_drawn_as_a_variance()
 def test_every_error_is_drawn_and_no_text_is_html() -> None:
     errors = np.random.default_rng(0).normal(size=500)
     figure = residual_figure("cosines", errors)
-    (bars,), (half, _) = figure.data, figure.layout.shapes
+    (bars,) = figure.data
     assert sum(bars.y) == 500
-    assert np.mean(abs(errors) <= half.x1) == 0.5
+    in_colour = np.array(bars.marker.color) == RUNG_COLOURS["cosines"]
+    assert np.array(bars.y)[in_colour].sum() == 250
+    assert sum(residual_figure("cosines", np.zeros(3)).data[0].y) == 3
     line, dots = qq_figure("cosines", errors).data
     assert list(dots.y) == sorted(errors)
     shares = (np.arange(1, 501) - 3 / 8) / (500 + 1 / 4)  # Blom

@@ -8,7 +8,7 @@ import pytest
 from neuralviz.layers.geometry import FollowedWord
 from neuralviz.plots import layers as plots
 from neuralviz.plots.layers import layer_figure, scatter_figure
-from neuralviz.plots.theme import method_colour, spaced_ticks
+from neuralviz.plots.theme import GREEN, method_colour, spaced_ticks
 
 
 def test_a_cosine_map_has_values_in_its_cells_while_there_is_room() -> None:
@@ -49,17 +49,16 @@ def test_of_weights_the_first_60_tokens_are_drawn_in_one_scale_of_colours() -> N
     assert (figure.layout.coloraxis.cmin, figure.layout.coloraxis.cmax) == (-0.6, 0.6)
 
 
-def test_the_words_that_are_named_have_colours_in_the_layers_that_count() -> None:
-    words = [FollowedWord(f"<{i}>", 0.1, np.full(6, 0.5)) for i in range(100)]
-    figure = plots.turns_figure(words, 3, 2)
-    named = [line for line in figure.data if line.showlegend]
-    assert [line.name for line in named] == ["other words", *(f"&lt;{i}&gt;" for i in range(3))]
-    assert len(figure.data) == plots.MAX_WORDS
-    assert all((line.legendgroup == "others") == (line not in named[1:]) for line in figure.data)
-    assert plots.turns_figure(words[:4], 3, 2).data[0].name == "another word"
-    assert all(len(line.y) == 4 and list(line.x) == [3, 4, 5, 6] for line in figure.data)
-    (only,) = plots.turns_figure(words[:1], 1, 0).data
-    assert only.showlegend
+def test_the_bars_of_words_and_of_all_else_sum_to_the_embedding() -> None:
+    words = [FollowedWord(f"<{i}>", 0.05) for i in range(12)]
+    figure, table = plots.word_shares_figure(words, 3, 0.25)
+    (bars,) = figure.data
+    names = ["2 other words", "punctuation", "start of the text"]
+    assert table["word"] == [*(f"<{i}>" for i in range(10)), *names]
+    assert list(bars.customdata[:1]) == ["&lt;0&gt;"]
+    np.testing.assert_allclose(bars.y, [*[0.05] * 10, 0.1, 0.25, 0.15])
+    assert [colour == GREEN for colour in bars.marker.color] == [True] * 3 + [False] * 10
+    assert len(plots.word_shares_figure([FollowedWord("the", 1.0)], 1, 0)[1]["word"]) == 1
 
 
 def test_a_line_for_each_pooling_and_a_mark_at_the_best_layer() -> None:

@@ -23,7 +23,7 @@ from neuralviz.evaluation.best_layer import MeasuredPooling
 from neuralviz.evaluation.broken import BrokenCount, Overlap
 from neuralviz.evaluation.correlation import Correlation, correlate
 from neuralviz.evaluation.data import DataSet, grouped_data, labelled_data, scored_data
-from neuralviz.evaluation.ladder_results import Baseline
+from neuralviz.evaluation.ladder_results import Baseline, ladder_lines
 from neuralviz.evaluation.measures import measure
 from neuralviz.evaluation.probing import Accuracy, Confusion
 from neuralviz.evaluation.results import Cell, Compared, Measured, MeasureSettings, QualityMap
@@ -54,7 +54,6 @@ from neuralviz.micro_tuning.settings import DEFAULT_BLUEPRINTS, mask_inputs
 from neuralviz.paths import sample_data
 from neuralviz.training.record import Snapshot
 from neuralviz.training.settings import TrainingSettings
-from neuralviz.training.similarity.settings import RUNGS
 
 SNAPSHOT = Path(__file__).with_name("sentences.txt")
 BREAK = "\n\n"  # between what is large and what is small
@@ -185,7 +184,7 @@ def evaluations() -> Iterator[tuple[str, str]]:
     }
     for title, counts in confused.items():
         confusion = Confusion(("news", "diary", "note")[: len(counts)], np.array(counts))
-        yield title, evaluation.describe_confusion(confusion, "**mean** (probe)", str)
+        yield title, evaluation.describe_confusion(confusion, "**mean**", str)
     taus = {"form": 0.4, "topic": 0.1}
     yield "qualities", followed_quality({q: np.array([[tau]]) for q, tau in taus.items()})
     yield "one quality at chance", followed_quality({"form": np.array([[0.01]])})
@@ -379,14 +378,14 @@ def layer_views() -> Iterator[tuple[str, str]]:
     yield "undefined", best(flat)
     yield "the last layer is undefined", best(pooling(0.5), pooling(0.01), flat)
     yield "one layer", best(pooling(0.01))
-    words = [FollowedWord("the", 0.4, np.array([0.1, 0.2, 0.8])),
-             FollowedWord("cat", 0.2, np.array([0.1, 0.1, 0.3]))]  # fmt: skip
+    words = [FollowedWord("the", 0.4), FollowedWord("cat", 0.2)]
     weights: Any = SimpleNamespace(importance=np.array([0.4, 0.2]), layers=np.arange(4))
     yield "words of a text", layers.describe_text(words, weights)
     yield "words and punctuation", layers.describe_text(words, weights, 0.45)
     yield "what the text shows", layers.TEXT_IN_SHORT
     yield "what the pairs show", layers.explain_layers("Spearman", "95% interval")
-    yield "what the lens shows", layers.LENS_IN_SHORT
+    yield "what the lens shows", layers.explain_lens(has_guesses=True)
+    yield "what a wide lens shows", layers.explain_lens(has_guesses=False)
     lens = [
         Lens(
             None,
@@ -419,7 +418,7 @@ def ladders() -> Iterator[tuple[str, str]]:
     assert recorded.test is not None
     yield "layers", layers.describe_best_layer(recorded.layers, "spearman", "Spearman")[0]
     yield "ladder", layers.describe_ladder(recorded)
-    yield "what the ladder shows", layers.explain_ladder(recorded, RUNGS, "")
+    yield "what the ladder shows", layers.explain_ladder(ladder_lines(recorded), "")
     yield "what a rung is", layers.explain_rung("siamese")
     yield "first baseline", layers.describe_ladder(replace(recorded, results={}))
     worse = {place: reverse(result) for place, result in recorded.results.items()}
@@ -457,8 +456,6 @@ def trainings() -> Iterator[tuple[str, str]]:
     yield "what masking is", training.explain_pairs([replace(crops, settings=frozen)], "")
     random = TrainingSettings(part="table", start="random")
     yield "a table at random", training.explain_pairs([replace(crops, settings=random)], "")
-    for shown in (True, False):
-        yield "what the map shows", training.explain_moves(has_labels=shown, has_lines=shown)
     yield "one kind", lessons(crops)
     first, *_, last = crops.snapshots
     swapped = replace(last, step=0), replace(first, step=60)
