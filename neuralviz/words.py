@@ -61,13 +61,13 @@ def choose_format(values: Sequence[float]) -> str:
     return f".{max(decimals, 0)}f" if decimals <= _MOST_DECIMALS else ".1e"
 
 
-def percent(share: float) -> str:
+def percent(share: float, digits: int = 0) -> str:
     """A share as whole percent; only exactly 1 is ``100%``, only exactly 0 is ``0%``."""
     if 0.995 <= share < 1:
         return f"{min(99.9, 100 * share):.1f}%"
     if 0 < share <= 0.005:
         return f"{share:.1%}" if share >= 0.0005 else "less than 0.1%"
-    return f"{share:.0%}"
+    return f"{share:.{digits}%}"
 
 
 def about_seconds(seconds: float) -> str:

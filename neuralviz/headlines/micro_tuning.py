@@ -129,15 +129,9 @@ def describe_shares(by_text: Mapping[str, tuple[Sequence[str], np.ndarray]]) -> 
         return ""
     is_one = len(parts) == 1 and sum(map(len, named.values())) == 1
     share, verb = ("share", "comes") if is_one else ("shares", "come")
-    is_negative = any(
-        min([*named[name].values(), min(shares) + VISIBLE]) < 0
-        for name, (_, shares) in by_text.items()
-        if named[name]
-    )
-    opposite = "; a negative share pulled the other way" * is_negative
     return (
         f"Among words, the largest {share} of the change in the weights {verb} from "
-        f"{', and from '.join(parts)}{opposite}."
+        f"{', and from '.join(parts)}."
     )
 
 

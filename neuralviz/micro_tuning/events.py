@@ -164,9 +164,9 @@ class FilledBlank:
 
     @cached_property
     def candidates(self) -> tuple[Candidate, ...]:
-        """The tokens of both, likeliest with the deltas first."""
-        candidates = dict.fromkeys((*self.after, *self.before))
-        return tuple(sorted(candidates, key=lambda candidate: -candidate.after))
+        """The tokens of both: the best guesses, then the likeliest with the deltas first."""
+        likeliest = sorted((*self.after, *self.before), key=lambda candidate: -candidate.after)
+        return tuple(dict.fromkeys((self.after[0], self.before[0], *likeliest)))
 
 
 # of a text that the model hardly reads: words in pieces, their share of the words, both at least,

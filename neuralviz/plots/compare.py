@@ -39,7 +39,7 @@ ROOM_FOR_TEXTS = 640  # px, from which on rows have the texts and not their numb
 ROW_HEIGHT, ROOM_AROUND = 21, 110  # px: of a row with its text, of what is around all rows
 NAME_LENGTH, LINE_LENGTH = 60, 32
 NAMED_GROUPS, GROUP_NAME = 12, 14
-NARROWEST = 0.02  # minimum colour range
+NARROWEST = 0.1  # minimum colour range
 _TWO_COLUMNS = """
 main {display: grid; grid-template-columns: repeat(auto-fill, minmax(min(32rem, 100%), 1fr))}
 div {min-width: 0}
@@ -88,7 +88,8 @@ def _colour_range(products: np.ndarray) -> tuple[float, float]:
     if not finite.size:
         return 0.0, 1.0
     low, high = float(finite.min()), float(finite.max())
-    return (low, high) if high > low else (low - NARROWEST / 2, high + NARROWEST / 2)
+    margin = max(0, NARROWEST - (high - low)) / 2
+    return low - margin, high + margin
 
 
 def difference_heatmap(first: Similarity, second: Similarity, layout: Layout) -> go.Figure:

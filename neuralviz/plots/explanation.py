@@ -34,7 +34,7 @@ def words_figure(names: Sequence[str], sums: Mapping[str, np.ndarray], title: st
     values = np.array(list(sums.values()))
     peaks = np.array([symmetric_range(row)[1] for row in values])[:, None]
     methods = list(map(escape, sums))
-    labels = cell_labels(values) if len(names) <= MOST_VALUES else {}
+    labels = cell_labels(values) if len(names) <= 2 * MOST_VALUES else {}
     written = [[number(value, "+.3f") for value in row] for row in values]
     hovered = np.dstack([np.tile(list(map(escape, names)), (len(values), 1)), written])
     matrix = cells(

@@ -238,17 +238,18 @@ def shares_width(words: Sequence[str]) -> int:
     return 80 + 13 * min(len(words), MOST_WORDS)
 
 
-def blank_figure(
-    blank: FilledBlank, title: str, *, with_after: bool = True, limit: int | None = None
-) -> go.Figure:
-    """Probabilities of the likeliest tokens before and after micro-tuning, ``limit`` of them."""
-    entries = blank.candidates if with_after else blank.before
-    if limit is not None:
-        likely = sorted(entries, key=lambda entry: -max(entry.before, entry.after))[:limit]
-        entries = tuple(entry for entry in entries if entry in likely)
+def blank_figure(blank: FilledBlank, title: str, hidden: str | None = None) -> go.Figure:
+    """Probabilities of the likeliest tokens before and after micro-tuning.
+
+    Before alone where the ``hidden`` word is given; it is drawn, too.
+    """
+    entries = blank.candidates
+    if hidden is not None:
+        right = [entry for entry in entries if entry.token.casefold() == hidden.casefold()]
+        entries = tuple(dict.fromkeys((*blank.before, *right)))
     names = [f"“{escape(shorten(entry.token, 18))}”" for entry in entries]
     sides = {"before": [entry.before for entry in entries]}
-    if with_after:
+    if hidden is None:
         sides["after"] = [entry.after for entry in entries]
     return probabilities_figure(names, sides, title)
 
@@ -263,7 +264,8 @@ def probabilities_figure(
     traces, highest = [], np.nanmax([*sides.values()])
     for moment, values in sides.items():
         colour = {"before": BEFORE, "after": AFTER}[moment]
-        known = ["" if np.isnan(value) else percent(value) for value in values]
+        digits = int(highest < 0.1)  # so that bars of unlike lengths differ
+        known = ["" if np.isnan(value) else percent(value, digits) for value in values]
         written = [value.replace("less than ", "&lt; ") for value in known]
         hover = f"%{{customdata}} {moment}: %{{text}}"
         traces.append(token_bars(values, names, colour, hover, written, name=moment))
@@ -369,7 +371,7 @@ def blueprint_grid(
             "side": "top",
             "tickvals": x,
             "ticktext": names,
-            "autotickangles": [0, -60, -90],
+            "autotickangles": [0, -90],  # a slanted last one would not fit
             "range": [x[0] - 0.5, x[-1] + 0.5],
             **bare,
         },
@@ -407,29 +409,10 @@ def learning_figure(losses: np.ndarray) -> go.Figure:
     )
 
 
-def strip_figure(vector: np.ndarray) -> go.Figure:
-    """A text's [dim] neural embedding as a strip of colours, one value after the other."""
-    limits = symmetric_range(vector)
-    places = np.arange(len(vector))
-    strip = cells(vector[None], places, [0], "value %{x}: %{z:.4f}", limits)
-    return _draw(
-        [strip | {"showscale": False}],
-        "The text's neural embedding",
-        {
-            "title": f"{len(vector):,} values: orange above 0, purple below",
-            "showgrid": False,
-            **NO_TICKS,
-        },
-        {"visible": False, "fixedrange": True},
-        bottom=50,
-        height=150,
-    )
-
-
 def cosines_figure(texts: Sequence[str], cosines: np.ndarray) -> go.Figure:
     """[text] cosine similarities of text 1 to others, as bars."""
     names = [
-        "<br>".join(map(escape, wrap(f"{i}. {shorten(text, 44)}", 22)))
+        "<br>".join(map(escape, wrap(f"{i}. {shorten(text, 150)}", 32)))
         for i, text in enumerate(texts, 2)
     ]
     written = [number(cosine, ".2f") for cosine in cosines]

@@ -44,9 +44,9 @@ GUESSES = SessionRuns(f"{PAGE}-guesses")
 PATIENCE = 0.6  # seconds
 WINDOW = 40  # tokens drawn at once: more cannot be read from the back of a room
 BLUEPRINTS_IN_SHORT = (
-    "The model learns a text by predicting **masked** (hidden) tokens: words, or pieces of words. "
-    "A **blueprint** tells how many tokens to keep and to mask by turns; it starts at each "
-    "possible place once, its **shift**."
+    "The model learns a text by predicting **masked** (hidden) tokens: words, or pieces of words "
+    "(## continues a word). A **blueprint** tells how many tokens to keep and to mask by turns; "
+    "it starts at each possible place once, its **shift**."
 )
 PAPERS_MIX = ", ".join(f"({keep}, {mask})" for keep, mask in DEFAULT_BLUEPRINTS)
 EXAMPLES = {
@@ -108,7 +108,9 @@ def _show_grid(text: TokenizedText, blueprints: tuple[Blueprint, ...]) -> None:
     listed = ", ".join(map(str, blueprints))
     with slide(PAGE, describe_masks(inputs)):
         with show_only_on_stage(PAGE):
-            st.markdown(BLUEPRINTS_IN_SHORT)
+            shown = f"tokens {window[0] + 1} to {window[-1] + 1} of {len(tokens):,}"
+            is_part = len(window) < len(tokens)
+            st.markdown(BLUEPRINTS_IN_SHORT + f" Drawn: {shown}." * is_part)
         with allow_swiping("blueprint-grid", 70 + 22 * len(window)):
             show_figure(
                 blueprint_grid(

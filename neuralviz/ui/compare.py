@@ -92,7 +92,7 @@ LISTED_PAIRS = 500
 METHODS_IN_SHORT = explain_methods(METHOD_LINES)
 EXPLANATION = "Why?"
 TEXT_COLUMNS = ("text A", "text B")
-FRAMED_LENGTH = 90  # characters: one line or two of the stage
+FRAMED_LENGTH = 1100  # characters of all texts: a third of the stage
 MOST_BEGINNINGS = 4
 SHOWN_HEIGHT = 84  # px of a text; longer ones are scrolled
 
@@ -349,7 +349,8 @@ def _show_comparison(panel: Panel, live: bool) -> None:
             if len(panel.comparison) < 4:  # rows of figures need the room
                 _explain_methods(panel.run.task.specs)
             nearest = " The nearest text has the highest. " * ("nearest" in headline)
-            st.markdown(COSINE_IN_SHORT + nearest + explain_interval(headline))
+            scales = " Each grid has its own range of colours." * (len(panel.comparison) > 1)
+            st.markdown(COSINE_IN_SHORT + scales + nearest + explain_interval(headline))
             if not usable_labels(labels):
                 show_beginnings(
                     panel.texts,
@@ -561,12 +562,10 @@ def _choose_texts(texts: Sequence[str]) -> None:
 
 
 def show_beginnings(texts: Sequence[str], chosen: Iterable[int]) -> None:
-    """Show the beginnings of a few texts that a sentence names."""
-    beginnings = [
-        f"**{i + 1}** {plain(shorten(texts[i], FRAMED_LENGTH))}"
-        for i in list(dict.fromkeys(chosen))[:MOST_BEGINNINGS]
-    ]
-    st.markdown("  \n".join(beginnings))
+    """Show a few texts that a sentence names, or the beginnings of long ones."""
+    named = list(dict.fromkeys(chosen))[:MOST_BEGINNINGS]
+    lengths = FRAMED_LENGTH // max(1, len(named))
+    st.markdown("  \n".join(f"**{i + 1}** {plain(shorten(texts[i], lengths))}" for i in named))
 
 
 def _show_products(panel: Panel) -> None:
@@ -600,8 +599,6 @@ def _show_why(panel: Panel, _write_headline: Write) -> None:
     if not methods:
         st.caption("No method has embedded both texts.")
         return
-    with show_only_on_stage("why-texts"):
-        st.markdown(COSINE_IN_SHORT)
-        show_beginnings(panel.texts, pair)
     texts = {f"text {text + 1}": panel.texts[text] for text in pair}
-    show_explanation(methods, texts, panel.run.task.models)
+    show_texts = partial(show_beginnings, panel.texts, pair)
+    show_explanation(methods, texts, panel.run.task.models, show_texts)

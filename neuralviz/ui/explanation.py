@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -11,6 +11,7 @@ import streamlit as st
 from neuralviz.arrays import unit_vectors
 from neuralviz.embedders import EmbedderSpec
 from neuralviz.evaluation.explanation import Explanation
+from neuralviz.headlines import COSINE_IN_SHORT
 from neuralviz.headlines.explanation import NamedPairs, describe_deletions, describe_words
 from neuralviz.headlines.micro_tuning import short_layer_names
 from neuralviz.jobs.comparing import ExplainPair, PairExplanation
@@ -23,7 +24,7 @@ from neuralviz.plots.report import About
 from neuralviz.plots.theme import escape, shorten
 from neuralviz.ui.choices import choose_one
 from neuralviz.ui.figures import allow_swiping, show_figure, show_table
-from neuralviz.ui.page import hide_on_stage, plain, show_headline, show_on_stage, wide_columns
+from neuralviz.ui.page import hide_on_stage, plain, show_headline, show_only_on_stage, wide_columns
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.words import joined, number
 
@@ -41,6 +42,7 @@ def show_explanation(
     methods: Mapping[int, tuple[str, EmbedderSpec, np.ndarray]],
     texts: Mapping[str, str],  # two, by name
     models: tuple[ModelRef, ...],
+    show_texts: Callable[[], None],
 ) -> None:
     """Explain a pair by methods: by place, label, specification and vectors of all texts."""
     centres = [
@@ -55,14 +57,17 @@ def show_explanation(
 
     def draw(explained: dict[int, PairExplanation] | None, _live: bool) -> None:
         if explained:
-            _show_explained(explained, labels, list(texts))
+            _show_explained(explained, labels, list(texts), show_texts)
 
     sentences = RunSentences(start="Splitting the vectors into parts …", done="")
     show_run_panel(RUNS, run, draw, sentences=sentences, patience=PATIENCE)
 
 
 def _show_explained(
-    explained: Mapping[int, PairExplanation], labels: Mapping[int, str], sides: Sequence[str]
+    explained: Mapping[int, PairExplanation],
+    labels: Mapping[int, str],
+    sides: Sequence[str],
+    show_texts: Callable[[], None],
 ) -> None:
     for place, part in explained.items():
         if part.error:
@@ -84,6 +89,9 @@ def _show_explained(
     first = next(iter(chosen.values()))
     sentence = describe_words(named, are_equal=first.texts[0] == first.texts[1])
     show_headline(plain(sentence), key="compare-why")
+    with show_only_on_stage("why-texts"):
+        st.markdown(COSINE_IN_SHORT)
+        show_texts()
     if detail == WORDS:
         _show_words(chosen, named, sides)
     else:
@@ -140,12 +148,11 @@ def _show_words(
     rest = joined(
         list(dict.fromkeys(filter(None, (name for e in chosen.values() for name in e.rest))))
     )
-    with show_on_stage("why-colours"):
-        st.caption(
-            "The numbers of a row add up to the cosine similarity: orange words make the texts "
-            "more alike, purple ones less. Each row has its own range of colours. "
-            + plain(f"{NO_WORD.capitalize()}: {joined(list(rest))}." if rest else "")
-        )
+    st.markdown(
+        "The numbers of a row add up to the cosine similarity: orange words make the texts more "
+        "similar, purple ones less. Each row has its own range of colours. "
+        + plain(f"{NO_WORD.capitalize()}: {rest}." if rest else "")
+    )
     rows = [
         {"method": method, sides[0]: a, sides[1]: b, "adds": value}
         for method, pairs in named.items()

@@ -20,7 +20,7 @@ from neuralviz.headlines.micro_tuning import (
     warn_of_unread,
 )
 from neuralviz.jobs.micro_tuning import WalkThrough
-from neuralviz.micro_tuning.blanks import BLANK
+from neuralviz.micro_tuning.blanks import BLANK, read_hidden_word
 from neuralviz.models.shared import ModelRef
 from neuralviz.plots import micro_tuning as plots
 from neuralviz.plots.report import About
@@ -52,7 +52,6 @@ PATIENCE = 0.5  # seconds
 NEURONS = 16
 STORY = "In two minutes"
 HEIGHT = 460  # px
-STORY_WORDS = 3  # that may fill the blank; more would be small on the stage
 QUOTED = 90  # characters of a text in the settings of its figures
 _POSITION = f"{PAGE}-position"
 FIELDS = ("First text", "Second text", "Unrelated text")
@@ -206,7 +205,8 @@ def _show_sentence(walk: Walkthrough) -> None:
 def _show_first_guess(walk: Walkthrough) -> None:
     _show_sentence(walk)
     title = "What the model puts into the blank"
-    _draw(walk, plots.blank_figure(walk.blank, title, with_after=False), "first-guess")
+    hidden = read_hidden_word(walk.text.text, walk.sentence)
+    _draw(walk, plots.blank_figure(walk.blank, title, hidden), "first-guess")
 
 
 def _show_training(walk: Walkthrough) -> None:
@@ -216,8 +216,7 @@ def _show_training(walk: Walkthrough) -> None:
 def _show_last_guess(walk: Walkthrough) -> None:
     _show_sentence(walk)
     title = "What the model puts into the blank"
-    _draw(walk, plots.blank_figure(walk.blank, title, limit=STORY_WORDS), "last-guess")
-    _draw(walk, plots.strip_figure(walk.tuning.embeddings[0]), "strip")
+    _draw(walk, plots.blank_figure(walk.blank, title), "last-guess")
 
 
 def _show_comparison(walk: Walkthrough) -> None:

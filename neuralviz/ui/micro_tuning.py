@@ -620,7 +620,9 @@ def _show_shares(record: RunRecord, key: str, text: int) -> None:
     labels = [f"{word} (?)" if is_so else word for word, is_so in zip(words, unknown, strict=True)]
     with slide(f"{key}-words", plain(headlines.describe_words(record, text))):
         with show_only_on_stage(f"embedding-{key}"):
-            st.markdown(headlines.EMBEDDING_IN_SHORT)
+            against = " Words below 0 worked against this change."
+            is_against = bool(min(shares) < -headlines.VISIBLE)
+            st.markdown(headlines.EMBEDDING_IN_SHORT + against * is_against)
         with allow_swiping(f"{key}-shares-wide", plots.shares_width(labels)):
             show_figure(
                 plots.shares_figure(labels, shares, "Which words shaped the embedding"),
@@ -690,9 +692,8 @@ def _show_products(record: RunRecord, key: str, text: int) -> None:
         with show_only_on_stage(f"cosine-{key}"):
             st.markdown(f"{COSINE_IN_SHORT} {headlines.EMBEDDING_IN_SHORT}")
             compare.show_beginnings(record.texts, named)
-        with hide_on_stage(f"why-{key}"):
-            texts = [record.texts[place] for place in named]
-            compare.offer_reasons(texts, [find_method(record)], key)
+        texts = [record.texts[place] for place in named]
+        compare.offer_reasons(texts, [find_method(record)], key)
         show_figure(
             similarity_heatmap(products, layout),
             "products of neural embeddings",
@@ -779,7 +780,7 @@ def try_deltas(record: RunRecord, model: ModelRef, key: str, text: int) -> None:
     blank = report.blank if report is not None and is_first else None
     is_answered = blank or is_asked or find_held("masked", record.model_id) is not None
     with slide(f"{key}-try") if is_answered else st.container():  # an empty slide shows nothing
-        st.subheader("What does it know now?", anchor=False)
+        hide_on_stage(f"know-{key}").subheader("What does it know now?", anchor=False)
         with show_on_stage("try"), st.container(horizontal=True, vertical_alignment="bottom"):
             sentence = st.text_input(
                 "A sentence with a blank: ___",
@@ -789,15 +790,13 @@ def try_deltas(record: RunRecord, model: ModelRef, key: str, text: int) -> None:
                 help="Any sentence, also one that is not in the text. Write ___ for each blank.",
             )
             pressed = st.button("Predict", icon=":material/psychology:", key=f"{key}-predict")
-        with show_only_on_stage(f"sentence-{key}"):
-            _explain_tuning(record, text)
-            is_part = is_first and len(first) + headlines.LONGEST_WORD < len(record.texts[text])
-            st.text(f"… {sentence} …" if is_part else sentence)
         answer = st.container()
+        is_part = is_first and len(first) + headlines.LONGEST_WORD < len(record.texts[text])
+        read = f"… {sentence} …" if is_part else sentence
         scaled = _ask_scales(record, text)
         deltas = tuple(record.text_delta(source) for _, source in scaled)
         task = FillBlanks(model, sentence or "", key, tuple(scaled), deltas)
-        draw = partial(_draw_blanks, record, key, sentence or "", scaled)
+        draw = partial(_draw_blanks, record, key, sentence or "", read, scaled)
         sentences = RunSentences(start="Reading the sentence …", done="")
         with answer:
             if blank and scaled == [(1.0, text)]:
@@ -844,6 +843,7 @@ def _draw_blanks(
     record: RunRecord,
     key: str,
     sentence: str,
+    read: str,  # of the audience
     scaled: list[tuple[float, int]],
     blanks: tuple[FilledBlank, ...] | None,
     _live: bool,
@@ -852,6 +852,9 @@ def _draw_blanks(
         return
     action = describe_deltas(scaled, len(record.texts))
     show_headline(plain(describe_blanks(blanks, action)), key=f"{key}-try")
+    with show_only_on_stage(f"sentence-{key}"):
+        _explain_tuning(record, scaled[0][1])
+        st.text(read)
     of_run = plots.describe_run(record)
     provenance = About(
         "What does it know now?",

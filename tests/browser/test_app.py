@@ -118,14 +118,6 @@ def test_the_stage_shows_one_slide_and_the_arrow_keys_lead_through_the_steps(
     expect(last.locator(".main-svg").first).to_be_visible()
     page.keyboard.press("Escape")
 
-    page.goto(f"{address}/how_it_works?moment=3&stage")  # bars and a strip, in one column
-    page.wait_for_function(
-        """() => {
-            const [bars, strip] = [...document.querySelectorAll('[data-stage-height]')]
-                .map((figure) => Number(figure.dataset.stageHeight))
-            return bars > 1.5 * strip && strip >= 160
-        }"""
-    )
     page.goto(f"{address}/frozen_features?frozen-more=All+numbers&stage")
     table = page.locator(".st-key-slide-frozen-view [data-testid=stDataFrame]")
     table.wait_for(state="attached", timeout=MINUTE)

@@ -123,6 +123,17 @@ def test_blanks_are_two_bars_for_each_token() -> None:
     assert on_stage["yaxis.range"] == [ON_STAGE - 0.4, -0.6]  # large letters stay apart
 
 
+def test_the_words_that_a_sentence_names_have_bars() -> None:
+    likely = tuple(Candidate(f"{i}", 0.01 * i, 0.3 - 0.01 * i) for i in range(9))
+    blank = FilledBlank(likely[::-1], likely, likely)
+    drawn = blank_figure(blank, "Blank").layout.yaxis.ticktext
+    assert list(drawn[:3]) == ["“0”", "“8”", "“1”"]  # both best guesses, then the likeliest
+    first_guess = blank_figure(FilledBlank(likely[:4], likely[4:], likely), "Blank", hidden="6")
+    (before,) = first_guess.data
+    assert list(first_guess.layout.yaxis.ticktext) == ["“0”", "“1”", "“2”", "“3”", "“6”"]
+    assert list(before.text) == ["0.0%", "1.0%", "2.0%", "3.0%", "6.0%"]
+
+
 def test_of_a_long_text_the_largest_shares_are_drawn_in_text_order() -> None:
     words = [f"word{n}" for n in range(200)]
     shares = np.full(200, 0.001)
