@@ -163,6 +163,7 @@ def describe_matches(
     n_texts: int,  # that were searched
     clusters: Sequence[tuple[str, int, int]],  # name, markdown; texts found in it; texts in it
     method: str = "",  # that they are on the map of, markdown, if it is one of several
+    others: Sequence[tuple[str, int]] = (),  # method and most texts found in one of its clusters
 ) -> str:
     """How many texts contain words, and the cluster with most of them, where it has many more."""
     if not n_found:
@@ -175,6 +176,9 @@ def describe_matches(
         part = "all" if n_there == n_found else f"{n_there:,} of them"
         where = f"by **{method}**, " if method else ""
         sentence += f"; {where}{part} are in the cluster {quote_cluster(name, size)}"
+        for other, most in others:
+            part = "all" if most == n_found else f"{most:,}" if most > 1 else "no two"
+            sentence += f"; by **{other}**, {part} are in one cluster"
     return f"{sentence}."
 
 

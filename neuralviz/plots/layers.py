@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 MAX_TOKENS = 60
 MOST_GUESSES = 16  # tokens side by side with room for guesses in their cells
 _MOST_SHARES = 10  # words with a bar of their own
-_LEAST_SHARE = 0.0005  # of what is drawn beside them
+_LEAST_SHARE = 0.005  # of what is drawn beside them
 TOKEN_HEIGHT = 26  # px
 _WORD_HEIGHT = 24  # px
 _POOLING_LOOKS = {  # all pooled vectors share one colour
@@ -99,10 +99,10 @@ def word_shares_figure(
     first_words = words[:_MOST_SHARES]
     total = sum(word.importance for word in words)
     remainders = {
-        many(len(words) - len(first_words), "other word"): total
+        many(len(words) - len(first_words), "other"): total
         - sum(word.importance for word in first_words),
         "punctuation": punctuation,
-        "start of the text": 1 - total - punctuation,
+        "start of text": 1 - total - punctuation,
     }
     remainders = {name: share for name, share in remainders.items() if share > _LEAST_SHARE}
     names = [*(word.word for word in first_words), *remainders]

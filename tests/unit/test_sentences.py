@@ -276,7 +276,7 @@ def corpora() -> Iterator[tuple[str, str]]:
     )
     yield (
         "words of a cluster of one of two maps",
-        corpus.describe_matches("“ice”", 5, 300, [("rain", 5, 14)], "mean"),
+        corpus.describe_matches("“ice”", 5, 300, [("rain", 5, 14)], "mean", [("cls", 3)]),
     )
     yield "one text found", corpus.describe_matches("“ice”", 1, 300, [("rain", 1, 14)])
     yield "no text found", corpus.describe_matches("“ice”", 0, 300, of)

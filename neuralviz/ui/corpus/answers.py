@@ -102,8 +102,12 @@ def _describe_words(view: MapView, query: str) -> str:
         )
         if name != UNNAMED
     ]
+    found = [open_map.clusters.labels[chosen] for open_map in view.methods]
+    most = [int(np.bincount(labels[labels >= 0]).max(initial=0)) for labels in found]
+    others = list(zip(name_methods(view.methods), most, strict=True))[1:]
+    n_found, n_searched = int(chosen.sum()), int(searched.sum())
     return headlines.describe_matches(
-        plain(query), int(chosen.sum()), int(searched.sum()), clusters, view.first_method
+        plain(query), n_found, n_searched, clusters, view.first_method, others
     )
 
 
