@@ -303,7 +303,7 @@ def test_explain_says_where_words_were_left_out(run):
     result = run("explain", "A dog barks.", "Rates rose.", "--method", "avg-diff@epochs=1")
     assert result.exit_code == 0, result.stderr
     printed = " ".join(result.stdout.split())
-    assert "This method has no exact sum. Its words were left out in turn." in printed
+    assert "These vectors are no sums of parts. Words were left out in turn." in printed
     assert "all words together: " in printed
 
 

@@ -17,7 +17,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from neuralviz.embedders import METHODS, ConcatenatedEmbedder, Embedder, make_embedder
-from neuralviz.embedders.neural import GradientEmbedder, NeuralEmbedder
+from neuralviz.embedders.neural import GradientEmbedder, NeuralEmbedder, TunedOutputEmbedder
+from neuralviz.embedders.pooled import PooledEmbedder
 from neuralviz.embedders.sentence_transformer import SentenceTransformerEmbedder
 from neuralviz.embedders.splits import Part, SplitVector
 from neuralviz.errors import LossWarning, Stopped, TextError
@@ -410,7 +411,9 @@ def test_contributions_of_words_left_out(is_centred: bool, bert_folder: Path) ->
              zip((a, b), explanation.spans, strict=True)]  # fmt: skip
     assert words == [["The", "baker's", "bread", "don't", "bark"], b[:-1].split()]
     without = [cosine(a.replace(word, " "), b) for word in words[0]]
-    np.testing.assert_allclose(explanation.sums[0][:-1], whole - np.array(without), atol=AS_ENCODED)
+    np.testing.assert_allclose(
+        explanation.contributions.sum(axis=1)[:-1], whole - np.array(without), atol=AS_ENCODED
+    )
     shorter_a, shorter_b = a.replace("baker's", ""), b.replace("bark", "")
     both = whole - without[1] - cosine(a, shorter_b) + cosine(shorter_a, shorter_b)
     assert explanation.contributions[1, 1] == pytest.approx(both, abs=AS_ENCODED)
@@ -564,3 +567,17 @@ def test_the_bundled_model_explains_the_example_of_the_document(bundled: Languag
     assert explanation.rest == ("weight decay", "weight decay")
     fast = check(make("neural", bundled, epochs=5, precision="fast"), a, b)
     assert fast.cosine == pytest.approx(explanation.cosine, abs=0.01)
+
+
+def test_what_centring_leaves_of_equal_texts_is_nothing(library) -> None:
+    embedder = PooledEmbedder(library.model)
+    vectors = embedder.encode([A, A, A], show_progress_bar=False).astype(float)
+    centred = explain(embedder, A, A, centre=vectors.mean(axis=0))
+    assert centred.cosine == 0
+    assert not centred.contributions.any()
+
+
+def test_words_that_are_too_many_to_leave_out_are_refused(library) -> None:
+    embedder = TunedOutputEmbedder(library.model, "cls", False, epochs=1)
+    with pytest.raises(TextError, match="leaving out each of their 6 words"):
+        explain(embedder, "a b c", "d e f", most_words=5)

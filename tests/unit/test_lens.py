@@ -109,3 +109,28 @@ def test_tokens_that_are_not_there(tiny: LanguageModel, tokens: list[int]) -> No
     wrong = TextDelta(tiny.id, tiny.head_layers[:1], (np.zeros(3, dtype=np.float32),))
     with pytest.raises(SettingsError, match="does not fit"):
         read_layers(tiny, text, delta=wrong)
+
+
+def test_the_shared_model_stays_as_it_is_while_it_is_read(tiny: LanguageModel) -> None:
+    (text,) = tokenize(tiny, [TEXT])
+    name = tiny.head_layers[0]
+    parameter = dict(tiny.network.named_parameters())[name]
+    before, seen = parameter.detach().clone(), []
+    module = tiny.network.get_submodule(name.rpartition(".")[0])
+    delta = TextDelta(tiny.id, (name,), (np.ones(len(parameter), dtype=np.float32),))
+    inside = tiny.network.get_output_embeddings()  # called once the head's weights are in place
+    hook = inside.register_forward_pre_hook(
+        lambda *_: seen.append(torch.equal(getattr(module, name.rpartition(".")[2]), before))
+    )
+    read_layers(tiny, text, delta=delta)
+    hook.remove()
+    assert seen
+    assert all(seen)
+
+
+def test_a_delta_that_is_no_number_makes_no_token_the_best_guess(tiny: LanguageModel) -> None:
+    (text,) = tokenize(tiny, [TEXT])
+    name = tiny.head_layers[0]
+    size = next(layer.size for layer in tiny.layers if layer.name == name)
+    delta = TextDelta(tiny.id, (name,), (np.full(size, np.nan, dtype=np.float32),))
+    assert (read_layers(tiny, text, delta=delta).rank > 1).all()
