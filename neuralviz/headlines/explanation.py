@@ -55,23 +55,21 @@ def describe_words(by_method: Mapping[str, NamedPairs], *, are_equal: bool) -> s
         if np.abs(inner).sum() > CANCELLING * abs(pairs.cosine):
             high, low = (np.clip(sign * inner, 0, None).sum() for sign in (1, -1))
             values = f"{number(high, '.2f')} and take away {number(low, '.2f')}"
-            cancelling.append(f"By {method}, pairs of words add {values}: most of it cancels.")
-        sums = np.concatenate(
-            [pairs.contributions.sum(axis=1)[:-1], pairs.contributions.sum(axis=0)[:-1]]
-        )
+            cancelling.append(f"by {method}, pairs of words add {values}")
+        sums = np.concatenate([pairs.contributions.sum(axis=axis)[:-1] for axis in (1, 0)])
         written = ".2f" if sums.max() >= LEAST_SUM else ".3f"
         largest = number(sums.max(), written)
-        words = {
-            word
-            for word, value in zip([*pairs.first, *pairs.second], sums, strict=True)
+        names = {
+            name
+            for name, value in zip([*pairs.first, *pairs.second], sums, strict=True)
             if number(value, written) == largest
         }
-        if sums.max() > 0 and len(words) == 1:
-            values = f"{largest} of {number(pairs.cosine, '.2f')}"
-            word = textwrap.shorten(words.pop(), 60, placeholder=" …")
-            clauses.append(f"“{word}” by {method} ({values})")
+        if sums.max() > 0 and len(names) == 1:
+            name = textwrap.shorten(names.pop(), 60, placeholder=" …")
+            clauses.append(f"“{name}” by {method} ({largest} of {number(pairs.cosine, written)})")
     sentence = f"What adds most is {joined(clauses)}." if clauses else ""
-    return " ".join(filter(None, [sentence, *cancelling]))
+    cancels = f"Large parts cancel: {'; '.join(cancelling)}." if cancelling else ""
+    return f"{sentence} {cancels}".strip()
 
 
 def describe_deletions(agreements: Mapping[str, float]) -> str:

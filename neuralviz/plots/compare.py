@@ -83,10 +83,10 @@ def similarity_heatmap(similarity: Similarity, layout: Layout) -> go.Figure:
 
 
 def _colour_range(products: np.ndarray) -> tuple[float, float]:
-    """The lowest and highest similarity of two different texts."""
+    """The lowest and highest similarity of two different texts; of one pair, 0 to 1."""
     finite = products[np.isfinite(products)]
-    if not finite.size:
-        return 0.0, 1.0
+    if finite.size < 2:
+        return float(finite.min(initial=0)), 1.0
     low, high = float(finite.min()), float(finite.max())
     margin = max(0, NARROWEST - (high - low)) / 2
     return low - margin, high + margin
@@ -158,7 +158,7 @@ def similarity_page(
 
 def _bar_below(title: str, limits: tuple[float, float], least: float = 0) -> dict[str, Any]:
     place = {"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom", "thickness": 10}
-    return {**place, "title": {"text": title, "side": "top"}, **even_ticks(limits, least)}
+    return {**place, "title": {"text": title, "side": "bottom"}, **even_ticks(limits, least)}
 
 
 def _matrix(

@@ -55,6 +55,7 @@ from neuralviz.ui.page import (
     find_page,
     hide_on_stage,
     plain,
+    point_to,
     result_view_id,
     show_error,
     show_on_stage,
@@ -91,6 +92,7 @@ HEIGHTS = {1: 560, 2: 460, 3: 390, 4: 460}  # px, by the number of methods
 LISTED_PAIRS = 500
 METHODS_IN_SHORT = explain_methods(METHOD_LINES)
 EXPLANATION = "Why?"
+ARRIVED = "compare-arrived"  # session state: whether another page's button led to it just now
 TEXT_COLUMNS = ("text A", "text B")
 FRAMED_LENGTH = 1100  # characters of all texts: a third of the stage
 MOST_BEGINNINGS = 4
@@ -222,7 +224,11 @@ def offer_reasons(texts: Sequence[str], specs: Iterable[EmbedderSpec], key: str)
     """A button that opens the page to say which words make two texts similar."""
     singles = [spec for spec in specs if len(spec.singles) == 1][:3]
     label, icon = "Which words make these texts similar?", ":material/compare_arrows:"
-    if len(set(texts)) > 1 and singles and st.button(label, icon=icon, key=f"{key}-why"):
+    if len(set(texts)) < 2 or not singles:
+        return
+    quoted = " – ".join(f"“{plain(shorten(text, 80))}”" for text in texts)
+    if st.button(label, icon=icon, key=f"{key}-why", help=quoted):
+        st.session_state[ARRIVED] = True
         methods = [(spec.method, _type_options(spec)) for spec in dict.fromkeys(singles)]
         defaults = {"mean": {}, "neural": QUICK}
         methods += [pair for pair in defaults.items() if pair[0] not in dict(methods)]
@@ -372,8 +378,9 @@ def _show_comparison(panel: Panel, live: bool) -> None:
     if panel.least_alike is not None and len(panel.texts) > 2:
         views["Disagreements"] = partial(_show_disagreements, panel, *panel.least_alike)
     views[EXPLANATION] = partial(_show_why, panel)
-    if views:
-        show_views("compare", views, key="compare-more")
+    show_views("compare", views, key="compare-more")
+    if st.session_state.pop(ARRIVED, False):
+        point_to(".st-key-slide-compare-view", is_framed=False)
 
 
 def _explain_methods(specs: Iterable[EmbedderSpec]) -> None:

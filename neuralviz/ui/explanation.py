@@ -31,6 +31,7 @@ from neuralviz.words import joined, number
 RUNS = SessionRuns("compare-why")
 AS_IS, CENTRED = "As it is", "Minus the mean"
 WORDS, ALL_PAIRS, LAYERS = "Words", "All pairs", "Layers"
+READING_HELP = "Minus the mean: without what all compared texts have in common, their mean vector."
 NO_WORD = "no word"  # the name of what belongs to none
 MOST_WORDS = 40  # of a text; longer ones are explained by sentences
 LISTED = 6  # pairs of each method
@@ -76,7 +77,9 @@ def _show_explained(
         if part.error:
             st.error(plain(f"{labels[place]}: {part.error}"))
     with hide_on_stage("compare-reading"), st.container(horizontal=True, gap="medium"):
-        reading = choose_one(st.segmented_control, "Reading", readings, key="why-reading")
+        reading = choose_one(
+            st.segmented_control, "Reading", readings, key="why-reading", help=READING_HELP
+        )
         detail = choose_one(
             st.segmented_control, "Detail", [WORDS, ALL_PAIRS, LAYERS], key="why-detail"
         )
@@ -123,10 +126,11 @@ def _name_inexact(chosen: Mapping[str, Explanation]) -> str:
 def _name_pairs(explanations: Sequence[Explanation]) -> list[NamedPairs]:
     """By the first one's words, or by the sentences of a text with many words and several."""
     first = explanations[0]
-    spans = [
-        sentences if len(words) > MOST_WORDS and len(sentences) > 1 else words
-        for words, sentences in zip(first.words.spans, first.sentences.spans, strict=True)
-    ]
+    sides = list(zip(first.words.spans, first.sentences.spans, strict=True))
+    is_long = [len(words) > MOST_WORDS and len(sentences) > 1 for words, sentences in sides]
+    if any(is_long):
+        st.caption(f"A text of more than {MOST_WORDS} words is explained by its sentences.")
+    spans = [side[long] for side, long in zip(sides, is_long, strict=True)]
     grouped = [explanation.group(spans) for explanation in explanations]
     return [NamedPairs.of_texts(first.texts, passages) for passages in grouped]
 

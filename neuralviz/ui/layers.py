@@ -448,7 +448,7 @@ def _show_lens() -> None:
                 [TRANSLATED, AS_IT_IS],
                 key=f"{LENS_KEY}-reading",
                 help="Translated: an affine map, fitted for every layer, first makes its vectors "
-                "like those of the last layer.",
+                "like those of the last layer. As it is: the lower a layer, the odder its guesses.",
             )
     task = ReadLayers(ModelRef.from_id(model_id), text, settings, reading == TRANSLATED)
     run = LENS_RUNS.start(task)

@@ -237,7 +237,7 @@ def test_explain_prints_numbers_where_there_are_no_colours(run):
     assert of_neural.startswith("neural, exact, 2 epochs: cosine similarity ")
     assert re.search(r"“\w+” with “[\w']+” subtracts \d+\.\d+\n", of_neural)
     assert "weight decay: " in of_neural
-    add_up = r"By neural, pairs of words add \d+\.\d\d and take away \d+\.\d\d: most of it cancels"
+    add_up = r"Large parts cancel: by neural, pairs of words add \d+\.\d\d and take away \d+\.\d\d"
     assert re.search(add_up, " ".join(of_neural.split()))
     assert of_gradient.startswith("gradient: cosine")
     assert "weight decay" not in of_gradient
