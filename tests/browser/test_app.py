@@ -123,7 +123,7 @@ def test_the_stage_shows_one_slide_and_the_arrow_keys_lead_through_the_steps(
     table.wait_for(state="attached", timeout=MINUTE)
     ladder = page.locator(".st-key-slide-frozen-ladder")
     expect(ladder.locator(".neuralviz-figure:visible")).to_have_count(1)
-    expect(ladder.get_by_text("Autoencoders first: ")).to_be_visible()  # what the terms mean
+    expect(ladder.get_by_text("People scored how alike")).to_be_visible()  # what the terms mean
     page.keyboard.press("ArrowRight")  # the table and what one types in are no slides
     expect(chosen).to_have_text("Predictions")
     expect(place).to_have_text("Frozen features · 2 / 3")

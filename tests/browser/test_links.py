@@ -77,7 +77,7 @@ def import_noise(store: CorpusStore, corpus: Corpus, seed: int) -> None:
 
 
 def see(page: Page) -> dict[str, Any]:
-    page.locator(".js-plotly-plot .main-svg").first.wait_for()
+    page.locator(".js-plotly-plot .main-svg:visible").first.wait_for()
     settled(page)
     seen: dict[str, Any] = page.evaluate(SEEN)
     return seen

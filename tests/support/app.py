@@ -84,7 +84,8 @@ _SETTLED = """
         const figures = [...document.querySelectorAll('.neuralviz-figure')]
         const busy = app?.dataset.testScriptState === 'running'
             || figures.some(figure => figure.stale || figure.drawing
-                || Math.abs(figure._fullLayout?.width - figure.clientWidth) > 1)
+                || (figure.clientWidth  // 0: it is not seen, off the stage or on it
+                && Math.abs(figure._fullLayout?.width - figure.clientWidth) > 1))
         if (busy) calm = now
         if (now - calm > 400) resolve()
         else if (now - start > 60_000) reject(new Error('the page does not come to rest: '
