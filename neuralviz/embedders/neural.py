@@ -45,6 +45,18 @@ class _LearningEmbedder(ModelEmbedder):
         sizes = {layer.name: layer.size for layer in self.model.layers}
         return sum(sizes[name] for name in self.settings.layers)
 
+    def _split(
+        self, read: Sequence[TokenizedText], should_stop: ShouldStop
+    ) -> list[SplitVector] | None:
+        is_followed = can_follow(self.model, read, self.settings)
+        return self._split_followed(read, should_stop) if is_followed else None
+
+    def _split_followed(
+        self, read: Sequence[TokenizedText], should_stop: ShouldStop
+    ) -> list[SplitVector] | None:
+        """As `_split`, of texts whose tokens can be followed; None where that tells nothing."""
+        return None
+
     def _split_deltas(
         self,
         text: TokenizedText,
@@ -93,13 +105,12 @@ class NeuralEmbedder(_LearningEmbedder):
         result = learn_texts(self.model, read, self.settings, should_stop)
         return result.embeddings, end_losses(result)
 
-    def _split(
+    def _split_followed(
         self, read: Sequence[TokenizedText], should_stop: ShouldStop
-    ) -> list[SplitVector] | None:
-        model, settings = self.model, self.settings
-        if not can_follow(model, read, settings):
-            return None
-        events = tune(model, read, settings, with_token_shares=True, should_stop=should_stop)
+    ) -> list[SplitVector]:
+        events = tune(
+            self.model, read, self.settings, with_token_shares=True, should_stop=should_stop
+        )
         result = collect_result(events)
         assert result.shares is not None, "shares were asked for"
         if n_rose := int(result.loss_rose.sum()):
@@ -213,13 +224,10 @@ class GradientEmbedder(_LearningEmbedder):
         downhill = neural_embeddings(tuple(-layer for layer in gradients))
         return downhill, missing_losses(len(read))
 
-    def _split(
+    def _split_followed(
         self, read: Sequence[TokenizedText], should_stop: ShouldStop
-    ) -> list[SplitVector] | None:
-        model, settings = self.model, self.settings
-        if not can_follow(model, read, settings):
-            return None
-        gradients = loss_gradients(model, read, settings, should_stop, by_token=True)
+    ) -> list[SplitVector]:
+        gradients = loss_gradients(self.model, read, self.settings, should_stop, by_token=True)
         ends = np.cumsum([0, *map(len, read)])
         return [
             self._split_deltas(

@@ -16,10 +16,7 @@ from neuralviz.headlines.explanation import NamedPairs, describe_deletions, desc
 from neuralviz.headlines.micro_tuning import short_layer_names
 from neuralviz.jobs.comparing import ExplainPair, PairExplanation
 from neuralviz.models.shared import ModelRef
-from neuralviz.plots.explanation import (
-    pairs_figure,
-    words_figure,
-)
+from neuralviz.plots.explanation import pairs_figure, words_figure
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import escape, shorten
 from neuralviz.ui.choices import choose_one
