@@ -54,7 +54,7 @@ def read_vectors(source: Source, column: str = "") -> ReadVectors:
         if source.ending == ".npy":
             vectors = _check_vectors(source.name, _read_npy(source.name, file))
             return ReadVectors(source.name, vectors)
-        with check_damage(source.name, "a Parquet file"):
+        with check_damage(source.name):
             return _read_parquet(source.name, file, column)
 
 
