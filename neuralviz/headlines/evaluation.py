@@ -146,6 +146,8 @@ def _describe_guessing(yardstick: Yardstick, measured: numbers.Measured, noun: s
     reached = _write_value(yardstick, yardstick.compute_chance(measured))
     if yardstick.measure in _BY_LABELS:
         return f"always guessing the most frequent {noun} ({reached})"
+    if yardstick.measure == "read-back":
+        return f"always guessing the ten most frequent words ({reached})"
     return f"chance ({reached})" if yardstick.is_share else "chance (0)"
 
 
@@ -153,7 +155,7 @@ def _describe_measured(
     data: DataSet, measured: numbers.Measured, yardstick: Yardstick, quote: Name
 ) -> Measured:
     """What a yardstick measures, in the words of the headline."""
-    noun, result = _label_noun(data, quote), getattr(measured, yardstick.measure)
+    noun, result = _label_noun(data, quote), measured.find_result(yardstick.measure)
     chance = _write_value(yardstick, yardstick.compute_chance(measured))
     if yardstick.measure in _BY_LABELS:
         question = TASKS[data.task].question if isinstance(data, ProbingTask) else ""
@@ -162,6 +164,10 @@ def _describe_measured(
             clause = predict_labels(noun, result.k)
         guessing = f"always guessing the most frequent {noun} reaches {chance}"
         return Measured(clause, many(result.n, "text"), "of", True, guessing)
+    if yardstick.measure == "read-back":
+        guessing = f"the ten most frequent words find {chance}"
+        clause = "ten guesses from each embedding find"
+        return Measured(clause, f"the {many(result.n, 'word')}", "of", True, guessing)
     if yardstick.measure in _BROKEN:
         clause, unit = _BROKEN[yardstick.measure]
         return Measured(clause, many(result.total, unit), "of", True, f"chance is {chance}")
