@@ -923,7 +923,7 @@ RESULTS_FORMAT = RecordFormat(
     classes=(
         Accuracy, Blueprint, BrokenCount, Cell, Compared, Confusion, Correlation, EmbedderSpec,
         EvaluationPlan, GroupedData, Grouping, LabelledData, Measured, MeasureSettings, Outvoted,
-        Overlap, ParaphraseData, ProbingTask, QualityMap, Results, Row, ScoredData, Uniformity,
-        WorstTriplets,
+        Overlap, ParaphraseData, ProbingTask, QualityMap, ReadBack, Results, Row, ScoredData,
+        Uniformity, WorstTriplets,
     ),
 )  # fmt: skip

@@ -58,6 +58,7 @@ YARDSTICKS_IN_SHORT = {
     "correlations": "A correlation of 1 is people's order of the pairs, 0 is chance.",
     "pairs": "A **comparison** is of a similar and a dissimilar pair; it is wrong unless the "
     "similar pair is rated as more similar.",
+    "read-back": "**Read-back** guesses ten words of a text from its embedding alone.",
     "triplets": "A **triplet** is a text, one of its group, and one of another group; it is "
     "**broken** (wrong) unless the one of its group is nearer.",
 }
@@ -167,7 +168,7 @@ def _describe_measured(
     if yardstick.measure == "read-back":
         guessing = f"the ten most frequent words find {chance}"
         clause = "ten guesses from each embedding find"
-        return Measured(clause, f"the {many(result.n, 'word')}", "of", True, guessing)
+        return Measured(clause, f"{many(result.n, 'word')} of the texts", "of", True, guessing)
     if yardstick.measure in _BROKEN:
         clause, unit = _BROKEN[yardstick.measure]
         return Measured(clause, many(result.total, unit), "of", True, f"chance is {chance}")
@@ -280,7 +281,7 @@ def name_kinds(data: DataSet, quote: Name) -> tuple[str, str]:
 
 def title_yardstick(data: DataSet, measured: numbers.Measured, yardstick: Yardstick) -> str:
     """What a yardstick's figure shows; a share has the words of the verdict."""
-    if not yardstick.is_share:
+    if not yardstick.is_share or yardstick.measure == "read-back":
         return begin(yardstick.title)
     clause = _describe_measured(data, measured, yardstick, _shorten_noun).clause
     return begin(clause.removesuffix(" for").removesuffix(" in"))
