@@ -40,7 +40,6 @@ from neuralviz.evaluation.data import (
     distinct,
 )
 from neuralviz.evaluation.probing import Accuracy, left_out_in_words, probe, rare_labels
-from neuralviz.evaluation.read_back import count_read, read_words
 from neuralviz.evaluation.results import (
     DEFAULT_MEASURES,
     Cell,
@@ -315,6 +314,8 @@ def _paraphrases(inputs: _Inputs) -> Fields:
 
 
 def _read_back(inputs: _Inputs) -> Fields:
+    from neuralviz.evaluation.read_back import count_read, read_words  # imports torch
+
     if inputs.embedder is None:
         raise NeuralvizError("There is no model that these vectors could be read back with.")
     words = read_words(inputs.embedder, inputs.units, should_stop=inputs.should_stop)
