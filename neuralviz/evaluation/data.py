@@ -19,7 +19,13 @@ from neuralviz.evaluation.probing import why_not_probed
 from neuralviz.evaluation.triplets import Grouping
 from neuralviz.maps.neighbours import why_no_votes
 from neuralviz.maps.opened import TEXTS_A_LABEL
-from neuralviz.reading.arrow_tables import read_rows
+from neuralviz.reading.arrow_tables import (
+    STATE,
+    find_split,
+    is_saved_data_set,
+    read_rows,
+    read_saved,
+)
 from neuralviz.reading.pairs import (
     FEWEST_PAIRS,
     FIVE,
@@ -54,14 +60,16 @@ if TYPE_CHECKING:
     from neuralviz.store.corpora import Corpus, CorpusStore
 
 Measure = Literal[
-    "correlations", "pairs", "triplets", "neighbours", "uniformity", "paraphrases", "probe"
-]
+    "correlations", "pairs", "triplets", "neighbours", "uniformity", "paraphrases", "probe",
+    "read-back",
+]  # fmt: skip
+SLOW: tuple[Measure, ...] = ("probe", "read-back")
 
 SIMILAR, DISSIMILAR = 4.0, 2.0  # on a scale of 0 … 5 (section 3.3)
 MEASURES: dict[Kind, tuple[Measure, ...]] = {
-    "pairs": ("correlations", "pairs", "triplets", "uniformity"),
-    "groups": ("triplets", "uniformity"),
-    "labels": ("neighbours", "uniformity", "probe"),
+    "pairs": ("correlations", "pairs", "triplets", "uniformity", "read-back"),
+    "groups": ("triplets", "uniformity", "read-back"),
+    "labels": ("neighbours", "uniformity", "probe", "read-back"),
     "paraphrases": ("paraphrases",),
 }
 
@@ -88,7 +96,7 @@ class DataSet(ABC):
     @property
     def by_default(self) -> tuple[Measure, ...]:
         """The measures that run by default: all but the slow ones."""
-        return tuple(name for name in self.measures if name != "probe")
+        return tuple(name for name in self.measures if name not in SLOW)
 
     @cached_property
     def digest_of_texts(self) -> str:
@@ -553,12 +561,11 @@ def load_hub_data(
             benchmark = repo.lower()
         repo, config, split = known.repo, config or known.config or "", split or known.split
     split = split or "test"
-    rows = _load(repo, config, split).with_format("arrow")[: max_rows + 1]
-    table = join_tables(repo, read_rows(repo, rows))
+    table = _read_rows(repo, config, split, max_rows + 1)
     if len(table) > max_rows:
         benchmark = ""
     table = limit_rows(repo, table, max_rows)
-    label = f"{repo}:{split}"
+    label = repo if (Path(repo) / STATE).is_file() else f"{repo}:{split}"
     data: DataSet | None = _group_lists(label, table)
     if data is None:
         roles = dict(roles or {})
@@ -567,6 +574,14 @@ def load_hub_data(
             roles.setdefault("score", scores[0])
         data = make_data(label, table, roles, thresholds=thresholds)
     return replace(data, benchmark=benchmark or data.benchmark)
+
+
+def _read_rows(repo: str, config: str, split: str, n_wanted: int) -> Table:
+    if is_saved_data_set(Path(repo)):
+        folder = find_split(repo, Path(repo), config or split)
+        return join_tables(repo, read_saved(repo, folder, n_wanted))
+    rows = _load(repo, config, split).with_format("arrow")[:n_wanted]
+    return join_tables(repo, read_rows(repo, rows))
 
 
 def _load(repo: str, config: str, split: str) -> Any:

@@ -21,7 +21,7 @@ from charset_normalizer import from_bytes
 from neuralviz.errors import TextError
 from neuralviz.words import many, name_lines
 
-TABLES = tuple(".csv .tsv .jsonl .ndjson .json .parquet .xlsx".split())
+TABLES = tuple(".csv .tsv .jsonl .ndjson .json .parquet .arrow .feather .xlsx".split())
 WITHOUT_NAMES = (".csv", ".tsv", ".xlsx")  # in which a row may name the columns, or none
 HEAD = 2048  # bytes by which a file is known
 _BLANK = b"\xef\xbb\xbf \t\r\n"
@@ -32,7 +32,6 @@ _POINTER = re.compile(
     rb"|(?:[^\n]*\n)?outs:[ \r]*+\n\s*+- (?:md5|hash|path|etag): ",  # of DVC
     re.I,
 )
-_ARROW = (b"ARROW1\0\0", b"FEA1", b"\xff\xff\xff\xff")  # begin a file, an old one, a stream
 _MARKUP = re.compile(
     rb"<\?xml\b|<(?:error|rss|feed|svg)\b[^<>]*+>\s*+<"
     rb"|(?:<!--(?>.*?-->)\s*+)*+<(?:!doctype\s++html|html|head|body)\b[^<>]*+>\s*+"
@@ -124,13 +123,8 @@ class Source:
 
 
 def check_is_content(name: str, head: bytes) -> None:
-    """Refuse, by its first `HEAD` bytes, what is no file of texts, such as a pointer or a page."""
+    """Refuse, by its first `HEAD` bytes, a pointer, a web page, XML or a server's message."""
     start, is_cut = head.lstrip(_BLANK).rstrip(), len(head) >= HEAD
-    if head.startswith(_ARROW):
-        raise TextError(
-            f"{name} is an Arrow or Feather file. Save it as Parquet, with `to_parquet` of pandas "
-            "or datasets."
-        )
     if _POINTER.match(start):
         raise TextError(
             f"{name} is a pointer of Git LFS, Git-Xet, git-annex or DVC, not the file itself. "

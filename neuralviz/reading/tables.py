@@ -1,4 +1,4 @@
-"""Read tables from CSV, TSV, JSON, JSON lines, Parquet and Excel files.
+"""Read tables from CSV, TSV, JSON, JSON lines, Parquet, Arrow and Excel files.
 
 Files are streamed, but JSON and Excel must be read whole and are limited. Nothing in a file is run
 or fetched.
@@ -15,13 +15,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 from typing import IO, Any, NoReturn
 
 import openpyxl
 from openpyxl.utils.escape import unescape
 
 from neuralviz.errors import TextError
-from neuralviz.reading.arrow_tables import read_parquet
+from neuralviz.reading.arrow_tables import is_saved_data_set, read_arrow, read_parquet, read_saved
 from neuralviz.reading.delimited import read_delimited, restore_cells
 from neuralviz.reading.source import Source, TextLines
 from neuralviz.reading.table import (
@@ -53,6 +54,12 @@ def read_table(source: Source, *, max_rows: int | None = None) -> Table:
     """
     name = source.name
     n_wanted = None if max_rows is None else max_rows + 1
+    if isinstance(source.content, Path) and is_saved_data_set(source.content):
+        try:
+            table = join_tables(name, read_saved(name, source.content, n_wanted))
+        except OSError as error:
+            raise TextError(f"Could not read {name}: {error.strerror or error}.") from error
+        return limit_rows(name, table, max_rows)
     with source.opened() as file:
         table = join_tables(name, _read_blocks(source, file, n_wanted))
     table = _drop_descriptions(name, _drop_repeated_headers(name, restore_cells(table)))
@@ -65,6 +72,8 @@ def _read_blocks(source: Source, file: IO[bytes], n_wanted: int | None) -> Itera
         ".ndjson": read_json_lines,
         ".json": read_json,
         ".parquet": read_parquet,
+        ".arrow": read_arrow,
+        ".feather": read_arrow,
     }
     if reader := readers.get(source.ending):
         if source.header is not None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from neuralviz.errors import LONG_TEXT, TextError
+from neuralviz.reading.arrow_tables import INFO, SPLITS, STATE
 from neuralviz.reading.delimited import ONE_COLUMN, Dialect, divide_records
 from neuralviz.reading.source import Line, Source, TextLines, count_unreadable, is_json, tidy
 from neuralviz.reading.table import (
@@ -304,7 +305,6 @@ def _take_cues(lines: Iterator[Line]) -> Iterator[Line]:
 
 MAX_FILES = 200_000  # of a folder
 TEXT_ENDINGS = ("", ".txt", ".text", ".md")  # of the files of a folder that are texts
-_METADATA = ("state.json", "dataset_info.json")
 _NAMED_FILES = 5
 _MOST_NOTES = 20
 
@@ -362,12 +362,13 @@ def read_folder(
 
 def _leave_out_metadata(files: Sequence[Source]) -> list[Source]:
     """The files without those that ``datasets`` writes beside its Arrow files."""
-    paths = {Path(source.name) for source in files}
-    saved = {path.parent for path in paths if {path.with_name(name) for name in _METADATA} <= paths}
+    if not any(source.ending == ".arrow" for source in files):
+        return list(files)
     return [
         source
         for source in files
-        if Path(source.name).parent not in saved or Path(source.name).name not in _METADATA
+        if Path(source.name).name not in (STATE, INFO, SPLITS)
+        and not Path(source.name).match("cache-*.arrow")
     ]
 
 
@@ -417,8 +418,6 @@ def _find_reason_to_skip(file: Path, root: Path, *, is_folder: bool) -> str:
         return "link to a folder, or out of this one"
     if is_folder:
         return ""
-    if file.suffix.lower() in (".arrow", ".feather") or file.name == "dataset_dict.json":
-        return "Arrow, which has to be saved as Parquet"
     is_read = Source.from_path(file).is_table or file.suffix.lower() in TEXT_ENDINGS
     return "" if is_read else "neither plain text nor a table"
 

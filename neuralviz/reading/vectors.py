@@ -54,7 +54,7 @@ def read_vectors(source: Source, column: str = "") -> ReadVectors:
         if source.ending == ".npy":
             vectors = _check_vectors(source.name, _read_npy(source.name, file))
             return ReadVectors(source.name, vectors)
-        with check_damage(source.name):
+        with check_damage(source.name, "a Parquet file"):
             return _read_parquet(source.name, file, column)
 
 

@@ -366,7 +366,7 @@ def upload_table(
     source = upload_file(key, label="Table", label_visibility="collapsed")
     if source is None:
         st.caption(
-            f"Upload a table (CSV, TSV, JSONL, JSON, Parquet or XLSX) with the columns "
+            f"Upload a table (CSV, TSV, JSONL, JSON, Parquet, Arrow or XLSX) with the columns "
             f"{columns}. Columns with other names are guessed; you can correct them. "
             f"{describe_destination()}"
         )

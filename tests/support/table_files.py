@@ -82,6 +82,13 @@ def as_parquet(names: Sequence[str] | None, columns: Sequence[Column]) -> bytes:
     return file.getvalue()
 
 
+def as_arrow(names: Sequence[str] | None, columns: Sequence[Column]) -> bytes:
+    table, sink = as_arrow_table(names, columns), io.BytesIO()
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table, max_chunksize=3)
+    return sink.getvalue()
+
+
 WRITERS = {
     "t.csv": delimited(","),
     "semicolons.csv": delimited(";"),
@@ -91,4 +98,5 @@ WRITERS = {
     "t.jsonl": as_json_lines,
     "t.json": as_json,
     "t.parquet": as_parquet,
+    "t.feather": as_arrow,
 }

@@ -1,4 +1,4 @@
-"""Files that hold no data, Arrow, and the folders that ``datasets`` saves."""
+"""Files that hold no data, Arrow files, and the folders that ``datasets`` saves."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import os
 import pickle
 from pathlib import Path
+from typing import Any
 
 import datasets
 import numpy as np
@@ -14,10 +15,10 @@ import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
 
-from neuralviz.errors import TextError
-from neuralviz.reading.arrow_tables import read_rows
+from neuralviz.errors import NeuralvizError, TextError
+from neuralviz.evaluation.data import load_hub_data, read_data
 from neuralviz.reading.source import Source
-from neuralviz.reading.table import Table, join_tables
+from neuralviz.reading.tables import read_table
 from neuralviz.reading.texts import read_files, read_folder, read_texts
 from neuralviz.reading.vectors import read_vectors
 
@@ -228,12 +229,9 @@ def test_the_digest_of_a_source_is_of_its_name_and_what_it_holds_now(tmp_path: P
 # --- Arrow ---------------------------------------------------------------------------------------
 
 
-def read_columns(columns: dict[str, pa.Array]) -> Table:
-    return join_tables("t", read_rows("t", pa.table(columns)))
-
-
-def test_tables_of_arrow_are_read_as_arrow_reads_them() -> None:
-    table = read_columns({
+@pytest.mark.parametrize("compression", ["uncompressed", "lz4", "zstd"])
+def test_feather_files_are_read_as_arrow_reads_them(compression: str) -> None:
+    kinds = {
         "text": pa.array(["One", None, "Three"]),
         "category": pa.array(["a", "b", "a"]).dictionary_encode(),
         "large": pa.array(["x", "y", "z"], pa.large_string()),
@@ -242,7 +240,10 @@ def test_tables_of_arrow_are_read_as_arrow_reads_them() -> None:
         "length": pa.array([60, 86_400, None], pa.duration("s")),
         "vector": pa.array([[0.5, 1.0]] * 3),
         "image": pa.array([{"bytes": b"x", "path": "a.png"}] * 3),
-    })  # fmt: skip
+    }
+    file = io.BytesIO()
+    feather.write_feather(pa.table(kinds), file, compression=compression)
+    table = read_table(Source("t.feather", file.getvalue()))
     assert dict(zip(table.columns, map(list, table.values), strict=True)) == {
         "text": ["One", "", "Three"],
         "category": ["a", "b", "a"],
@@ -255,6 +256,45 @@ def test_tables_of_arrow_are_read_as_arrow_reads_them() -> None:
         "Skipped the lists of numbers in the column “vector”.",
         "Skipped the binary data in the column “image”.",
     )
+    assert len(read_table(Source("t.arrow", file.getvalue()), max_rows=2)) == 2
+
+
+def write_arrow(
+    columns: dict[str, pa.Array], compression: str | None = None, new: Any = pa.ipc.new_stream
+) -> bytes:
+    batch, file = pa.RecordBatch.from_pydict(columns), io.BytesIO()
+    with new(file, batch.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as writer:
+        writer.write_batch(batch)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("new", [pa.ipc.new_file, pa.ipc.new_stream])
+def test_a_small_batch_that_becomes_large_is_refused_before_it_is_unpacked(new) -> None:
+    many = pa.array([0] * 300)
+    columns = {
+        "text": pa.array(["One"] * 300),
+        "blob": pa.array([bytes(200_000)]).take(many),
+        "copies": pa.array(["x" * 1_000_000]).take(many),
+    }
+    for titles, is_read in ((["blob", "text"], True), (["text", "copies"], False)):
+        content = write_arrow({title: columns[title] for title in titles}, "zstd", new)
+        before = pa.total_allocated_bytes()
+        table, error = None, ""
+        try:
+            table = read_table(Source("t.arrow", content))
+        except TextError as raised:
+            error = str(raised)
+        assert pa.total_allocated_bytes() - before < 1 << 20
+        assert (table is not None and table.columns == ("text",)) == is_read
+        assert ("a batch of 300,00" in error) != is_read
+
+
+def test_damaged_arrow_files_are_refused() -> None:
+    content = write_arrow({"text": pa.array(["One"] * 100)}, new=pa.ipc.new_file)
+    cut = (content[:50], content[: len(content) // 2])
+    for broken in (*cut, b"ARROW1" + b"\0" * 200, b"no Arrow at all"):
+        with pytest.raises(TextError, match=r"damaged, or not an Arrow file"):
+            read_table(Source("t.arrow", broken))
 
 
 @pytest.mark.parametrize("as_dictionary", [False, True])
@@ -266,8 +306,10 @@ def test_views_of_one_long_text_are_refused(as_dictionary: bool) -> None:
     views = pa.Array.from_buffers(pa.string_view(), n_rows, buffers)
     if as_dictionary:
         views = pa.DictionaryArray.from_arrays(pa.array([0] * 4000, pa.int32()), views)
+    content = write_arrow({"text": views})
+    assert len(content) < 1 << 21
     with pytest.raises(TextError, match="more than 2,147,483,648 characters"):
-        read_columns({"text": views})
+        read_table(Source("t.arrow", content))
 
 
 def test_columns_of_kinds_that_are_not_read_are_named() -> None:
@@ -280,7 +322,7 @@ def test_columns_of_kinds_that_are_not_read_are_named() -> None:
         "views": pa.array([["a"], ["b"]], pa.list_view(pa.string())),
         "length": pa.array([86_400_000_000_001, 60_000_000_000], pa.duration("ns")),
     }
-    table = read_columns(columns)
+    table = read_table(Source("t.arrow", write_arrow(columns)))
     assert table.columns == ("text", "length")
     assert table.column("length") == ["24:00:00.000000001", "00:01:00"]
     skipped = [
@@ -289,31 +331,90 @@ def test_columns_of_kinds_that_are_not_read_are_named() -> None:
     assert list(table.notes) == skipped
 
 
-@pytest.mark.parametrize("name", ["t.arrow", "t.csv", "t.txt"])
-def test_arrow_files_are_refused_with_what_to_do(name: str) -> None:
-    rows, file, stream = pa.table({"text": ["One."]}), io.BytesIO(), io.BytesIO()
-    feather.write_feather(rows, file)
-    with pa.ipc.new_stream(stream, rows.schema) as writer:
-        writer.write_table(rows)
-    for content in (file.getvalue(), stream.getvalue(), b"FEA1" + bytes(50)):
-        with pytest.raises(TextError, match=r"is an Arrow or Feather file\. Save it as Parquet"):
-            read_texts(Source(name, content))
+# --- folders of `datasets` -----------------------------------------------------------------------
+
+TEXTS = ["One river.", "Two houses.", "Three old trees.", "Four roads."]
 
 
-def test_a_folder_that_datasets_saved_is_no_corpus_of_its_metadata(tmp_path: Path) -> None:
-    rows = datasets.Dataset.from_dict({"text": ["One river.", "Two houses."]})
-    rows.save_to_disk(tmp_path / "plain")
-    datasets.DatasetDict({"train": rows}).save_to_disk(tmp_path / "splits")
-    for folder in (tmp_path, tmp_path / "plain", tmp_path / "splits"):
-        with pytest.raises(TextError, match="Arrow, which has to be saved as Parquet"):
-            read_folder(folder)
-    files = sorted((tmp_path / "plain").glob("*.json"))
-    with pytest.raises(TextError, match="No text found"):
-        read_files([Source(f"plain/{file.name}", file.read_bytes()) for file in files])
-    (tmp_path / "state.json").write_text('[{"text": "A state."}]')
-    assert read_folder(tmp_path).texts == ("A state.",)
-    rows.to_parquet(tmp_path / "rows.parquet")
-    assert read_folder(tmp_path).texts == ("One river.", "Two houses.", "A state.")
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    rows = datasets.Dataset.from_dict({"text": TEXTS, "label": [0, 1, 0, 1]})
+    rows.save_to_disk(tmp_path / "plain", num_shards=2)
+    splits = {"train": rows, "test": rows.select([3, 1])}
+    datasets.DatasetDict(splits).save_to_disk(tmp_path / "splits")
+    return tmp_path
+
+
+def test_a_saved_data_set_is_read_in_its_order(saved: Path) -> None:
+    expected = datasets.load_from_disk(str(saved / "plain"))
+    read = read_folder(saved / "plain")
+    assert (list(read.texts), read.column) == (expected["text"][:], "text")
+    assert read.labels["label"] == ("0", "1", "0", "1")
+    assert set(read.columns) == {"text", "label"}
+    source = Source.from_path(saved / "plain")
+    assert read_table(source).column("text") == TEXTS
+    assert len(read_table(source, max_rows=3)) == 3
+    splits = read_folder(saved / "splits")
+    assert splits.texts == (TEXTS[3], TEXTS[1], *TEXTS)
+    assert splits.labels["folder"] == ("test", "test", *["train"] * 4)
+    everything = read_folder(saved)
+    assert len(everything.texts) == 10
+    assert not any(".arrow" in text for text in everything.texts)
+
+
+def test_caches_beside_a_saved_data_set_are_no_data(saved: Path) -> None:
+    shard = next((saved / "plain").glob("data-00000*.arrow"))
+    (saved / "plain" / "cache-0123456789abcdef.arrow").write_bytes(shard.read_bytes())
+    assert list(read_folder(saved / "plain").texts) == TEXTS
+    files = sorted((saved / "plain").iterdir())
+    uploaded = [Source(f"plain/{file.name}", file.read_bytes()) for file in files]
+    assert list(read_files(uploaded).texts) == TEXTS
+
+
+def test_a_split_is_asked_for_where_there_are_several(saved: Path) -> None:
+    with pytest.raises(TextError, match=r"splits are: “train” and “test”.*splits/train"):
+        read_table(Source.from_path(saved / "splits"))
+    assert len(read_table(Source.from_path(saved / "splits" / "train"))) == 4
+    with pytest.raises(TextError, match="splits are: “train” and “test”"):
+        load_hub_data(f"hf:{saved / 'splits'}:dev")
+
+
+def test_saved_data_sets_are_evaluated_without_their_package(tmp_path: Path, monkeypatch) -> None:
+    pairs = {"sentence1": TEXTS, "sentence2": TEXTS[::-1], "score": [1.0, 2.5, 3.0, 5.0]}
+    datasets.Dataset.from_dict(pairs).save_to_disk(tmp_path / "pairs")
+    groups = {"original": TEXTS[:2], "simplifications": [["River.", "A river."], ["Houses."]]}
+    splits = {"test": datasets.Dataset.from_dict(groups)}
+    datasets.DatasetDict(splits).save_to_disk(tmp_path / "groups")
+    monkeypatch.setitem(__import__("sys").modules, "datasets", None)
+    data = load_hub_data(f"hf:{tmp_path / 'pairs'}")
+    assert np.array_equal(data.scores, pairs["score"])
+    assert data.name == str(tmp_path / "pairs")
+    assert np.array_equal(read_data(Source.from_path(tmp_path / "pairs")).scores, pairs["score"])
+    assert len(load_hub_data(f"hf:{tmp_path / 'groups'}").texts) == 5
+
+
+@pytest.mark.parametrize(
+    ("state", "says"),
+    [
+        ("{", "is damaged, or not a data set"),
+        ("{}", "names no files"),
+        (json.dumps({"_data_files": [{"filename": "../x.arrow"}]}), "names no files"),
+        (json.dumps({"_data_files": [{"filename": "gone.arrow"}]}), "or some that are not there"),
+    ],
+)
+def test_damaged_folders_are_refused(saved: Path, state: str, says: str) -> None:
+    (saved / "plain" / "state.json").write_text(state)
+    with pytest.raises(NeuralvizError, match=says):
+        read_table(Source.from_path(saved / "plain"))
+
+
+def test_files_with_other_columns_are_refused(saved: Path) -> None:
+    first, last = sorted((saved / "plain").glob("*.arrow"))
+    rows = pa.ipc.open_stream(first).read_all().select(["label", "text"])
+    with pa.ipc.new_stream(str(last), rows.schema) as stream:
+        stream.write_table(rows)
+    with pytest.raises(NeuralvizError, match="its files have different columns"):
+        read_table(Source.from_path(saved / "plain"))
 
 
 # --- nested texts --------------------------------------------------------------------------------

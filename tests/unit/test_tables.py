@@ -437,7 +437,7 @@ def test_a_parquet_file_with_millions_of_empty_rows_is_refused_at_once(tmp_path:
         read_table(Source.from_path(path))
 
 
-HEADED = ("t.jsonl", "t.json", "t.parquet")
+HEADED = ("t.jsonl", "t.json", "t.parquet", "t.feather")
 WORDS = "the a river bread rose fell slowly today near old house, salt; and we saw it again".split()
 SENTENCES = st.lists(st.sampled_from(WORDS), min_size=3, max_size=9).map(
     lambda words: " ".join(words).rstrip(",;").capitalize() + "."
