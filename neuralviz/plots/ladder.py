@@ -192,7 +192,7 @@ def predictions_figure(
     rung: Rung, predicted: np.ndarray, scores: np.ndarray, sentences: Sequence[tuple[str, str]]
 ) -> go.Figure:
     title = "Predictions and human scores"
-    figure = scatter_figure(predicted, scores, sentences, None, title, axis="prediction")
+    figure = scatter_figure(predicted, scores, sentences, title, axis="prediction")
     figure.update_traces(marker={"color": RUNG_COLOURS[rung]}, showlegend=False)
     ends = [min(predicted.min(), scores.min()), max(predicted.max(), scores.max())]
     worst = [int(np.argmax(abs(predicted - scores)))]

@@ -56,9 +56,7 @@ _POOLING_LOOKS = {  # all pooled vectors share one colour
     "sep": ("dot", "diamond"),
     "last": ("dashdot", "triangle-up"),
 }
-_SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x")
 _HOVERED_CHARACTERS = 70
-MAX_KINDS = len(LAYER_COLOURS)
 
 
 LEAST_RANGE = 0.1  # of cosines in a scale, so that negligible differences look so
@@ -249,11 +247,12 @@ def layer_figure(
         look["marker"] = {"symbol": "circle-open", "line": {"width": 3}}
         text = [f"<b>{number(value, '.2f')}</b>"]
         traces.append(dots([layer], [value], BLUE, size=18, text=text, showlegend=False, **look))
-    n_layers = max(map(len, correlations.values()), default=1)
+    last = max(map(len, correlations.values()), default=1) - 1
+    room = 0.04 * max(1, last)
     return draw(
         traces,
         "Correlation with human scores by layer",
-        _whole_numbers("layer", 0, n_layers - 1),
+        number_axis("layer", range(last + 1), range=[-room, last + room], tickformat="d"),
         {"title": "Spearman ↑", "zeroline": True},
     )
 
@@ -275,40 +274,23 @@ def scatter_figure(
     cosines: np.ndarray,
     scores: np.ndarray,
     sentences: Sequence[tuple[str, str]],
-    kinds: Sequence[str] | None,
     title: str,
     *,
     axis: str = "cosine similarity",
 ) -> go.Figure:
-    """Human scores against cosines, coloured by kind unless there are too many."""
+    """Human scores against cosines; a point's box has its two sentences."""
     quoted = [
         [f"“{escape(shorten(sentence, _HOVERED_CHARACTERS))}”" for sentence in pair]
         for pair in sentences
     ]
-    hover = np.array(["<br>".join(pair) for pair in quoted], dtype=object)
-    kinds = kinds or [""] * len(scores)
-    names = list(dict.fromkeys(kinds))
-    has_kinds = 1 < len(names) <= MAX_KINDS
-    groups = {"pairs": np.ones(len(scores), dtype=bool)}
-    if has_kinds:
-        groups = {name: np.array([kind == name for kind in kinds]) for name in names}
-    traces = [
-        dots(
-            cosines[chosen],
-            scores[chosen],
-            LAYER_COLOURS[place] if has_kinds else DISSIMILAR,
-            f"%{{customdata}}<br>score %{{y:.3~g}}, {axis} %{{x:.3f}}",
-            marker={"opacity": 0.75, "symbol": _SYMBOLS[place]},
-            name=escape(shorten(name, 24)) or "no kind",
-            customdata=hover[chosen],
-        )
-        for place, (name, chosen) in enumerate(groups.items())
-    ]
+    trace = dots(
+        cosines,
+        scores,
+        DISSIMILAR,
+        f"%{{customdata}}<br>score %{{y:.3~g}}, {axis} %{{x:.3f}}",
+        marker={"opacity": 0.75, "symbol": "circle"},
+        name="pairs",
+        customdata=np.array(["<br>".join(pair) for pair in quoted], dtype=object),
+    )
     x, y = {"title": axis, "nticks": 8}, {"title": "human score"}
-    return draw(traces, title, x, y, showlegend=has_kinds)
-
-
-def _whole_numbers(title: str, first: int, last: int) -> dict[str, Any]:
-    room = 0.04 * max(1, last - first)
-    ends = {"range": [first - room, last + room], "tickformat": "d"}
-    return number_axis(title, range(first, last + 1), **ends)
+    return draw([trace], title, x, y, showlegend=False)

@@ -620,7 +620,7 @@ def _show_shares(record: RunRecord, key: str, text: int) -> None:
             st.markdown(headlines.EMBEDDING_IN_SHORT + against * is_against)
         with allow_swiping(f"{key}-shares-wide", plots.shares_width(labels)):
             show_figure(
-                plots.shares_figure(labels, shares, "Which words shaped the embedding"),
+                plots.shares_figure(labels, shares),
                 f"word shares of text {text + 1}",
                 pd.DataFrame({"word": words, "share": shares, "unknown": unknown}),
                 plots.describe_run(record, text),
