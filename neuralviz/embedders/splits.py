@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from neuralviz.models import TokenizedText
 from neuralviz.words import ShortRepr
-
-if TYPE_CHECKING:
-    from neuralviz.models import TokenizedText
 
 SPECIAL_TOKENS = "special tokens"
 

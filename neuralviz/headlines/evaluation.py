@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from neuralviz.embedders.specs import short_labels
+from neuralviz.evaluation import results as numbers
 from neuralviz.evaluation.correlation import REVERSE
 from neuralviz.evaluation.data import DataSet, LabelledData, ScoredData
+from neuralviz.evaluation.probing import Confusion
 from neuralviz.evaluation.probing_tasks import TASKS, ProbingTask
+from neuralviz.evaluation.results import Results, Yardstick
+from neuralviz.evaluation.rows import Row
 from neuralviz.evaluation.yardsticks import (
     RankedMethod,
     best_first,
@@ -40,12 +43,6 @@ from neuralviz.headlines import (
 )
 from neuralviz.maps.shares import compute_chance
 from neuralviz.words import many, number, percent
-
-if TYPE_CHECKING:
-    from neuralviz.evaluation import results as numbers
-    from neuralviz.evaluation.probing import Confusion
-    from neuralviz.evaluation.results import Results, Yardstick
-    from neuralviz.evaluation.rows import Row
 
 _BY_SCORES = ("correlations", "pairs")  # measures of people's scores
 _BY_LABELS = ("neighbours", "probe")

@@ -7,10 +7,11 @@ from collections.abc import Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from neuralviz.embedders import Embedder
 from neuralviz.embedders.specs import EmbedderSpec, list_models, make_embedder, method_labels
 from neuralviz.errors import ModelError, NeuralvizError, ShouldStop, check_stop, describe_unexpected
 from neuralviz.evaluation.explanation import (
@@ -29,9 +30,6 @@ from neuralviz.models.shared import LOADERS, ModelRef, shared_model
 from neuralviz.store.embedding import embed
 from neuralviz.store.vectors import MemoryVectors
 from neuralviz.words import many
-
-if TYPE_CHECKING:
-    from neuralviz.embedders import Embedder
 
 BATCH_SIZE = 8  # texts between two updates
 MOST_DELETED, MOST_LEARNT = 120, 30  # words of a pair; fewer where every text is learnt anew

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from neuralviz.maps.mapping import (
     neighbours_of_rows,
     sampled_rows,
 )
+from neuralviz.maps.neighbours import Neighbours
 from neuralviz.maps.projection import STAGES, ProjectionEvent, ProjectionSettings
 from neuralviz.models.shared import LOADERS, ModelRef
 from neuralviz.store.corpora import CorpusStore
@@ -35,9 +36,6 @@ from neuralviz.store.embedding import EmbeddingEvent, embed_corpus
 from neuralviz.store.importing import find_imported
 from neuralviz.store.vectors import KeptEmbedder, embedder_id
 from neuralviz.words import many
-
-if TYPE_CHECKING:
-    from neuralviz.maps.neighbours import Neighbours
 
 SHARE_OF_EMBEDDING = 0.7  # of the bar
 PLACED_NEIGHBOURS = 15

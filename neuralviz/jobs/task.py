@@ -10,20 +10,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from neuralviz.errors import (
     NeuralvizError,
     SettingsError,
+    ShouldStop,
     Stopped,
     TextError,
     WorkerEndedError,
     describe_unexpected,
 )
-
-if TYPE_CHECKING:
-    from neuralviz.errors import ShouldStop
-    from neuralviz.files import RecordFormat
+from neuralviz.files import RecordFormat
 
 E = TypeVar("E")
 R = TypeVar("R")

@@ -6,27 +6,23 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from safetensors.torch import load_file
+from torch import Tensor
 from torch.func import functional_call
 
 from neuralviz.errors import SettingsError, ShouldStop, check_stop, never
 from neuralviz.micro_tuning.cross_entropy import rows_at_once
+from neuralviz.micro_tuning.events import TextDelta
 from neuralviz.micro_tuning.inputs import MaskedInput, group_inputs, pack_inputs
 from neuralviz.micro_tuning.per_text import PrecomputedEncoder, sharing_copy
-from neuralviz.models import bundled
+from neuralviz.models import LanguageModel, bundled
 from neuralviz.models.passes import call_with, copy_network, encode_ids
+from neuralviz.models.tokens import TokenizedText
 from neuralviz.words import ShortRepr
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from neuralviz.micro_tuning.events import TextDelta
-    from neuralviz.models import LanguageModel
-    from neuralviz.models.tokens import TokenizedText
 
 LENS_FILE = Path(bundled.__file__).with_name("lens.safetensors")
 

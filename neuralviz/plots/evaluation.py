@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from neuralviz.evaluation.broken import Overlap
+from neuralviz.evaluation.data import Measure
+from neuralviz.evaluation.probing import Confusion
+from neuralviz.evaluation.results import Measured, QualityMap, Results, Yardstick
 from neuralviz.evaluation.rows import find_swept_options
 from neuralviz.evaluation.yardsticks import compute_leads
 from neuralviz.headlines import write_lead, write_values
@@ -38,12 +42,6 @@ from neuralviz.plots.theme import (
     widen,
 )
 from neuralviz.words import number, percent
-
-if TYPE_CHECKING:
-    from neuralviz.evaluation.broken import Overlap
-    from neuralviz.evaluation.data import Measure
-    from neuralviz.evaluation.probing import Confusion
-    from neuralviz.evaluation.results import Measured, QualityMap, Results, Yardstick
 
 MAX_BINS = 60
 ROW_HEIGHT = 48  # px: a dot with its value above
