@@ -25,9 +25,9 @@ from neuralviz.maps.projection import MOST_WHOLE
 from neuralviz.maps.shares import wilson_interval
 from neuralviz.plots import corpus_map as plots
 from neuralviz.plots.corpus_map import MOST_DRAWN, Density, PointColour, Standout
-from neuralviz.plots.evaluation import label_accuracy_figure
+from neuralviz.plots.evaluation import Chart, interval_figure
 from neuralviz.plots.report import About
-from neuralviz.plots.theme import shorten
+from neuralviz.plots.theme import escape, shorten
 from neuralviz.store.writing import BYTE_ORDER_MARK, table_bytes
 from neuralviz.ui.address import run_page_again
 from neuralviz.ui.choices import choose_one, may_change
@@ -53,7 +53,14 @@ from neuralviz.ui.corpus.search import (
 )
 from neuralviz.ui.downloads import offer_table
 from neuralviz.ui.figures import Handlers, show_choosable_table, show_figure, show_first_rows
-from neuralviz.ui.page import hide_on_stage, plain, show_error, show_headline, slide
+from neuralviz.ui.page import (
+    hide_on_stage,
+    plain,
+    show_error,
+    show_headline,
+    slide,
+    wide_columns,
+)
 from neuralviz.words import many, percent
 
 MOST_SENT = 5_000  # texts of a corpus; the points of a larger one reach the browser without texts
@@ -318,9 +325,8 @@ def _describe_points(n_texts: int, drawing: _Drawing) -> str:
     return f"Points: {drawn}, at random. Lists and searches cover all of them.{advice}"
 
 
-MOST_LABELS = 4  # columns of labels in the figure of accuracies
+MOST_LABELS = 4  # columns of labels with a figure of accuracies
 FEWEST_LABELLED = 2  # texts that are measured
-ACCURACY_HEIGHT = 340  # px
 LISTED = 1000  # rows of a table at most: more make browsers slow
 MOST_TAKEN = MOST_WHOLE  # selected texts that are downloaded
 LISTED_LABELS = 4  # columns of labels in a table
@@ -411,7 +417,7 @@ def score_labels(methods: Sequence[OpenMap], names: Iterable[str]) -> Scores:
 
 
 def show_accuracy(view: MapView) -> None:
-    """Draw how often neighbours share labels, for all methods on one scale."""
+    """Draw how often neighbours share labels, by method; a figure for each column of labels."""
     corpus, methods = view.corpus, view.methods
     samples = find_samples(methods)
     if samples is None:
@@ -436,24 +442,33 @@ def show_accuracy(view: MapView) -> None:
         for method, right in zip(labels, scores.hits[name], strict=True)
         for interval in [wilson_interval(int(right.sum()), len(right))]
     )
-    bars = {
-        name: table.loc[table["label"] == name, ["accuracy", "low", "high"]].to_numpy()
-        for name in names
-    }
     title = f"{scores.k}-NN accuracy"
     settings = {
         "corpus": f"{corpus.corpus.name}, {corpus.n_texts:,} texts",
         "methods": "; ".join(labels),
     }
     with hide_on_stage("accuracy"):
-        show_figure(
-            label_accuracy_figure(labels, bars, scores.baselines, title=title),
-            f"{corpus.corpus.name} knn-accuracy",
-            table,
-            About(title, settings),
-            key="corpus-accuracy",
-            height=ACCURACY_HEIGHT,
-        )
+        for place, (column, name) in enumerate(
+            zip(wide_columns(len(names), "accuracy"), names, strict=True)
+        ):
+            rows = table[table["label"] == name]
+            chart = Chart(
+                labels,
+                rows["accuracy"].tolist(),
+                list(zip(rows["low"], rows["high"], strict=True)),
+                f"{title}: {escape(shorten(name, 40))}",
+                "share of texts ↑",
+                ".1%",
+                baselines={"majority baseline": scores.baselines[name]},
+            )
+            with column:
+                show_figure(
+                    interval_figure(chart),
+                    f"{corpus.corpus.name} knn-accuracy {name}",
+                    rows,
+                    About(title, settings),
+                    key=f"corpus-accuracy-{place}",
+                )
         sample = f"Measured on {many(len(samples[0].rows), 'text')} drawn at random."
         st.caption(
             "Share of texts whose label is the most frequent one among their "
