@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +26,6 @@ from neuralviz.plots.theme import (
     bar_title,
     bars,
     cell_labels,
-    cell_values,
     cells,
     dots,
     draw,
@@ -76,7 +75,9 @@ def cosine_map_figure(cosines: np.ndarray, subject: str) -> go.Figure:
     layers = np.arange(len(cosines))
     values = np.where(np.eye(len(cosines), dtype=bool), np.nan, cosines)
     hover = "layers %{y} and %{x}<br>cosine %{z:.3f}"
-    look = {**CIVIDIS, **cell_values(values), **bar_title("cosine")}
+    is_narrow = len(cosines) <= FEW_COLUMNS
+    look = {**CIVIDIS, **bar_title("cosine"), "showscale": not is_narrow}
+    look |= cell_labels(values) if is_narrow else {}
     axis = number_axis("layer", layers, constrain="domain", **BARE)
     limits = _limits(values) if len(cosines) > 1 else (0.0, 1.0)
     return draw(
@@ -234,12 +235,12 @@ def layer_figure(
 ) -> go.Figure:
     """Spearman by layer (from 0) and pooling, NaN for none, with the ``best`` ringed."""
     hover = "layer %{x}: %{y:.3f}"
-    traces = [
-        _styled_line(
-            range(len(values)), values, BLUE, hover, POOLING_NAMES[name], _POOLING_LOOKS[name]
-        )
-        for name, values in correlations.items()
-    ]
+    traces = []
+    for name, values in correlations.items():
+        dash, symbol = _POOLING_LOOKS[name]
+        trace = line(list(range(len(values))), values, BLUE, hover, dash=dash)
+        trace |= {"name": POOLING_NAMES[name], "marker": {"size": 9, "symbol": symbol}}
+        traces.append(trace)
     if best is not None:
         pooling, layer = best
         value = correlations[pooling][layer]
@@ -255,19 +256,6 @@ def layer_figure(
         number_axis("layer", range(last + 1), range=[-room, last + room], tickformat="d"),
         {"title": "Spearman ↑", "zeroline": True},
     )
-
-
-def _styled_line(
-    x: Iterable[int],
-    values: Sequence[float],
-    colour: str,
-    hover: str,
-    name: str,
-    look: tuple[str, str],
-) -> Trace:
-    dash, symbol = look
-    trace = line(list(x), values, colour, hover, dash=dash, name=name)
-    return trace | {"marker": {"size": 9, "symbol": symbol}}
 
 
 def scatter_figure(

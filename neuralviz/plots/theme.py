@@ -283,14 +283,6 @@ def bars(x: Values, y: Values, colour: Any, hover: str, **extra: Any) -> Trace:
     }  # fmt: skip
 
 
-def label_bars(
-    x: Values, names: Values, colours: Values, hover: str, text: Sequence[str], **extra: Any
-) -> Trace:
-    """Horizontal named bars, with ``text`` in white inside or beside them."""
-    look: Trace = {"orientation": "h", "text": text, "textposition": "auto"}
-    return bars(x, names, colours, hover, **look | {"insidetextfont": {"color": "white"}} | extra)
-
-
 def token_bars(
     x: Values, names: Sequence[str], colour: str, hover: str, text: Sequence[str], **extra: Any
 ) -> Trace:
@@ -382,9 +374,3 @@ def cell_labels(
     """Labels of [row, column] cells, blank for NaN; plotly.js would use a hyphen as minus."""
     text = [[format_value(float(v)) if np.isfinite(v) else "" for v in row] for row in values]
     return {"text": text, "texttemplate": "%{text}"}
-
-
-def cell_values(values: np.ndarray) -> dict[str, Any]:
-    """Write values into the cells if they fit, else show a colour bar."""
-    has_room = values.shape[1] <= FEW_COLUMNS
-    return {"showscale": not has_room, **(cell_labels(values) if has_room else {})}
