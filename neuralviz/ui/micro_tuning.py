@@ -856,6 +856,11 @@ def _draw_blanks(
         {"sentence": sentence, "after": action, **of_run.settings},
         files=(sentence, *of_run.files[1:]),
     )
+    show_blanks(blanks, provenance, key)
+
+
+def show_blanks(blanks: Sequence[FilledBlank], about: About, key: str) -> None:
+    """A figure of what the model puts into each blank, before and after."""
     for place, blank in enumerate(blanks, 1):
         name = f"blank {place}" if len(blanks) > 1 else "the blank"
         rows = [(row.token, row.before, row.after, row.change) for row in blank.candidates]
@@ -863,6 +868,6 @@ def _draw_blanks(
             plots.blank_figure(blank, f"What the model puts into {name}"),
             f"blank {place}",
             pd.DataFrame(rows, columns=["token", "before", "after", "change"]),
-            provenance,
+            about,
             key=f"{key}-blank-{place}",
         )
