@@ -54,7 +54,12 @@ _BROKEN = {
     "triplets": ("the text of another group is nearer in", "triplet"),
 }
 FAR = 0.25  # of all ranks: a pair that is no further from its own is not far off
+NEAREST_IN_SHORT = (
+    "The **nearest** texts have the most similar **embeddings**, the numbers that stand for a text."
+)
 YARDSTICKS_IN_SHORT = {
+    "neighbours": NEAREST_IN_SHORT,
+    "probe": "A **probe** is a small network that learns from the labels of other texts.",
     "correlations": "A correlation of 1 is people's order of the pairs, 0 is chance.",
     "pairs": "A **comparison** is of a similar and a dissimilar pair; it is wrong unless the "
     "similar pair is rated as more similar.",
@@ -62,7 +67,8 @@ YARDSTICKS_IN_SHORT = {
     "**broken** (wrong) unless the one of its group is nearer.",
 }
 CONFUSED_IN_SHORT = {
-    "neighbours": "A text is **taken for** the most frequent label of its nearest texts.",
+    "neighbours": "A text is **taken for** the most frequent label of its nearest texts. "
+    f"{NEAREST_IN_SHORT}",
     "probe": "A text is **taken for** what a **probe** predicts, a small network that learns from "
     "the labels of other texts.",
 }
@@ -296,7 +302,8 @@ def explain_terms(
     if yardstick.measure in _BY_LABELS:
         noun = _label_noun(measured_data, quote)
         terms.append(f"**Majority baseline**: always guessing the most frequent {noun}.")
-    terms += [YARDSTICKS_IN_SHORT.get(yardstick.measure, ""), explain_interval(verdict)]
+    better = f"{yardstick.axis[-1]}: {'lower' if yardstick.sign < 0 else 'higher'} is better."
+    terms += [YARDSTICKS_IN_SHORT.get(yardstick.measure, ""), explain_interval(verdict), better]
     return " ".join(filter(None, terms))
 
 

@@ -234,8 +234,9 @@ def explain_ladder(lines: Sequence[LadderLine], headline: str) -> str:
     return (
         "People scored how alike the texts of each pair are. Methods predict these scores from "
         "vectors (lists of numbers), which a language model, itself unchanged, makes of each text, "
-        f"one at each of its layers (steps). {COSINE_IN_SHORT} {' '.join(terms)} **Spearman**: 1 "
-        f"is people's order of the pairs, 0 a random one. {explain_interval(headline)}"
+        "one at each of its layers (steps). **Cosine**: how similar two vectors are, from −1 to 1. "
+        f"{' '.join(terms)} **Spearman**: 1 is people's order of the pairs, 0 a random one; ↑: "
+        f"higher is better. {explain_interval(headline)}"
     ).rstrip()
 
 

@@ -764,7 +764,8 @@ class _Shown:
         label, measured = self.pick_method("evaluation-worst-of", sentences, "Errors of")
         write_headline(sentences[label])
         data = self.results.data[0]
-        term = "" if isinstance(data, LabelledData) else COSINE_IN_SHORT
+        votes = f"The nearest texts **vote** for their labels. {headlines.NEAREST_IN_SHORT}"
+        term = votes if isinstance(data, LabelledData) else COSINE_IN_SHORT
         if not isinstance(data, LabelledData | ScoredData):
             term += f" {headlines.YARDSTICKS_IN_SHORT['triplets']}"
         self.explain(label, term)

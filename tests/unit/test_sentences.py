@@ -451,11 +451,14 @@ def trainings() -> Iterator[tuple[str, str]]:
 
     yield "whole model is better", training.describe_untrained(crops)
     yield "two kinds", lessons(*known)
-    yield "what two kinds are", training.explain_pairs(known, "is significant")
+    yield "what two kinds are", training.explain_pairs(known, "is significant", "chapter")
     frozen = TrainingSettings(pairs="masking", frozen_blocks=2)
-    yield "what masking is", training.explain_pairs([replace(crops, settings=frozen)], "")
+    yield (
+        "what masking is",
+        training.explain_pairs([replace(crops, settings=frozen)], "", "chapter"),
+    )
     random = TrainingSettings(part="table", start="random")
-    yield "a table at random", training.explain_pairs([replace(crops, settings=random)], "")
+    yield "a table at random", training.explain_pairs([replace(crops, settings=random)], "", "")
     yield "one kind", lessons(crops)
     first, *_, last = crops.snapshots
     swapped = replace(last, step=0), replace(first, step=60)
@@ -747,8 +750,8 @@ def test_the_rest_is_written_with_as_many_digits() -> None:
     entries = [Entry("a", 0.9), Entry("b", 0.75), Entry("c", 0.749)]
     measured = What("the share is", "9 texts")
     assert Headline.rank(measured, entries, lambda *_: (0.1, 0.2)).write_sentence() == (
-        "With a, the share is 0.900 on 9 texts, against 0.750 with b; the difference is "
-        "significant (95% interval: 0.10 to 0.20), and so is that from c (0.749)."
+        "With a, the share is 0.900 on 9 texts, against 0.750 with b and 0.749 with c. Both "
+        "differences are significant (95% interval of the first: 0.10 to 0.20)."
     )
 
 
