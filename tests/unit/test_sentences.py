@@ -28,7 +28,6 @@ from neuralviz.evaluation.measures import measure
 from neuralviz.evaluation.probing import Accuracy, Confusion
 from neuralviz.evaluation.results import Cell, Compared, Measured, MeasureSettings, QualityMap
 from neuralviz.evaluation.similarity import Similarity, similarity
-from neuralviz.evaluation.training_tables import TrainingCell
 from neuralviz.evaluation.yardsticks import yardsticks_of
 from neuralviz.headlines import (
     Entry,
@@ -480,18 +479,6 @@ def trainings() -> Iterator[tuple[str, str]]:
     yield "few moves", training.describe_moves(unmoved)
     yield "moves", training.describe_moves(crops)
 
-    def cell(row: str, seed: int, share: float) -> TrainingCell:
-        return TrainingCell(row, seed, 6, 1.0, False, (share - 0.1, share), (share,), {})
-
-    shares = {"crops": (0.5, 0.6), "dropout": (0.4, 0.45)}
-    cells = [cell(row, seed, s) for row in shares for seed, s in enumerate(shares[row], 1)]
-    yield "a table", training.describe_table(cells, "form")
-    more = [cell(row, 2 + s, shares[row][s]) for row in shares for s in range(2)]
-    yield "a table of four seeds", training.describe_table([*cells, *more], "form")
-    yield "a table of one seed", training.describe_table(cells[::2], "form")
-    level = [*cells[:3], cell("dropout", 2, 0.55)]
-    yield "table not told apart", training.describe_table(level, "form")
-
 
 def cut_off(record: RunRecord, epochs: int, texts: slice = slice(None)) -> RunRecord:
     """As it was after so many epochs on some texts."""
@@ -628,9 +615,7 @@ def test_permuted_labels_and_scores_decide_nothing() -> None:
     assert decided <= 2  # one in twenty is what a 95% interval allows
 
 
-@pytest.mark.parametrize(
-    "kind", ["agreement", "confusion", "landing", "pairs", "qualities", "rows"]
-)
+@pytest.mark.parametrize("kind", ["agreement", "confusion", "landing", "pairs", "qualities"])
 def test_what_is_drawn_at_random_is_no_finding(kind: str) -> None:
     found = 0
     for seed in range(40):
@@ -654,15 +639,11 @@ def test_what_is_drawn_at_random_is_no_finding(kind: str) -> None:
             data, settings = pairs(), MeasureSettings(("correlations",), resamples=200)
             measured = measure(data, draw.normal(size=(len(data.texts), 4)), settings)
             found += evaluation.describe_pairs(data, measured, "mean") != ""
-        elif kind == "qualities":
+        else:
             orders = draw.permuted(np.tile(np.arange(20.0), (6, 1)), axis=1)
             tau = np.array([correlate(order, np.arange(20.0)).kendall_c for order in orders])
             taus = dict(zip("abc", tau.reshape(3, 1, 2), strict=True))
             found += "most closely" in followed_quality(taus, n=20)
-        else:
-            cells = [TrainingCell(row, n, 6, 1.0, False, (draw.random(),), (), {})
-                     for row in "ab" for n in range(4)]  # fmt: skip
-            found += "each run" in training.describe_table(cells, "form")
     assert found <= 4
 
 
