@@ -112,7 +112,8 @@ def _describe_lead(word: str, lens: Lens, position: int) -> str:
 TEXT_IN_SHORT = (
     "The **embedding** of a text is a list of numbers: an average of the lists that the model "
     "makes of its words. Bars show how much each word counts, colours how much at each "
-    "place: more if its list changes unevenly from one of the model's steps (layers) to the next."
+    "place: more if its list changes unevenly from one of the model's steps (layers) to the next. "
+    "The mark that the model reads at the **start of text** counts, too."
 )
 
 

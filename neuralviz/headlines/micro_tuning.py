@@ -281,8 +281,8 @@ def describe_story(walk: Walkthrough) -> list[str]:
         guessing = f"{begin(answer)} “{guess.token}” ({share})."
     return [
         guessing,
-        f"Then it trains on this text alone, {many(walk.settings.epochs, 'time')} over: its error, "
-        f"called loss, goes from {first} to {last}.",
+        f"Then the model trains on this text alone, {many(walk.settings.epochs, 'time')} over: its "
+        f"error, called loss, goes from {first} to {last}.",
         describe_blanks([walk.blank], "training"),
         _compare_products(walk),
     ]

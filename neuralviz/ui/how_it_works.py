@@ -209,6 +209,7 @@ def _show_first_guess(walk: Walkthrough) -> None:
 
 
 def _show_training(walk: Walkthrough) -> None:
+    _show_tiles(walk.text.text.split())
     _draw(walk, plots.learning_figure(walk.losses), "training")
 
 
