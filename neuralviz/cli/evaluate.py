@@ -106,7 +106,7 @@ def evaluate(
         list[str] | None,
         typer.Option(
             help=f"Measure: {', '.join(MEASURES[:-1])} or all. Repeatable. Default: every measure "
-            "the data set supports but probe, which takes longer."
+            "the data set supports but probe and read-back, which take longer."
         ),
     ] = None,
     task: Annotated[

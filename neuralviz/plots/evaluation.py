@@ -393,7 +393,7 @@ def yardstick_figure(results: Results, data: int, yardstick: Yardstick) -> go.Fi
     measured = {
         row: result
         for row, _, result in results.finished(data)
-        if measure != "paraphrases" and getattr(result, measure) is not None
+        if measure != "paraphrases" and result.find_result(measure) is not None
     }
     if not measured:
         return None
@@ -426,7 +426,9 @@ def yardstick_figure(results: Results, data: int, yardstick: Yardstick) -> go.Fi
 
 
 def _find_baselines(yardstick: Yardstick, measured: Measured) -> dict[str, float]:
-    """What guessing, and what words alone, reach of an accuracy."""
+    """What guessing, and what words alone, reach of a share."""
+    if yardstick.measure == "read-back":
+        return {"most frequent words": yardstick.compute_chance(measured)}
     accuracy = measured.accuracies.get(yardstick.measure)
     if accuracy is None:
         return {}
