@@ -184,6 +184,10 @@ def evaluations() -> Iterator[tuple[str, str]]:
     for title, counts in confused.items():
         confusion = Confusion(("news", "diary", "note")[: len(counts)], np.array(counts))
         yield title, evaluation.describe_confusion(confusion, "**mean**", str)
+    counts = 9 * np.eye(14, dtype=int)
+    counts[0, 13] = 9
+    confusion = Confusion(tuple("abcdefghijklmn"), counts)
+    yield "rare labels", evaluation.describe_confusion(confusion, "**mean**", "“{}”".format)
     taus = {"form": 0.4, "topic": 0.1}
     yield "qualities", followed_quality({q: np.array([[tau]]) for q, tau in taus.items()})
     yield "one quality at chance", followed_quality({"form": np.array([[0.01]])})
