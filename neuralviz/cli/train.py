@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -41,6 +41,7 @@ from neuralviz.training.record import (
     Lesson,
     LessonChange,
     TrainingEnded,
+    TrainingEvent,
     TrainingStarted,
     TrainingStep,
     Watch,
@@ -49,9 +50,6 @@ from neuralviz.training.record import (
 )
 from neuralviz.training.settings import PAIR_LINES, PairKind, TrainingSettings, check_can_be_saved
 from neuralviz.words import many
-
-if TYPE_CHECKING:
-    from neuralviz.training.record import TrainingEvent
 
 LINES = {
     "part": "What is trained: model, or table (the token embeddings alone).",

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,14 @@ from neuralviz.errors import LossWarning, SettingsError
 from neuralviz.evaluation.bootstrap import FEWEST_RESAMPLES, MOST_RESAMPLES, RESAMPLES, interval
 from neuralviz.evaluation.broken import MAX_COMPARED, TIE, BrokenCount, Overlap
 from neuralviz.evaluation.correlation import COEFFICIENTS, Correlation
-from neuralviz.evaluation.data import DataSet, GroupedData, LabelledData, ParaphraseData, ScoredData
+from neuralviz.evaluation.data import (
+    DataSet,
+    GroupedData,
+    LabelledData,
+    Measure,
+    ParaphraseData,
+    ScoredData,
+)
 from neuralviz.evaluation.probing import Accuracy, Confusion
 from neuralviz.evaluation.probing_tasks import ProbingTask
 from neuralviz.evaluation.rows import Row
@@ -35,9 +42,6 @@ from neuralviz.maps.neighbours import K, Outvoted
 from neuralviz.micro_tuning.settings import Blueprint
 from neuralviz.store.writing import escape_formula
 from neuralviz.words import ShortRepr, joined, many, number
-
-if TYPE_CHECKING:
-    from neuralviz.evaluation.data import Measure
 
 Bounds = tuple[float, float]
 LEAST_RATIO, LARGEST_RATIO = 0.5, 1.5  # as the paper cuts its figures

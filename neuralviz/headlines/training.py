@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,11 +20,8 @@ from neuralviz.headlines import (
 from neuralviz.maps.neighbours import K
 from neuralviz.maps.shares import paired_share_interval, wilson_interval
 from neuralviz.training.record import Lesson, kept_neighbours
-from neuralviz.training.settings import PAIR_LINES
+from neuralviz.training.settings import PAIR_LINES, TrainingSettings
 from neuralviz.words import joined, many, number
-
-if TYPE_CHECKING:
-    from neuralviz.training.settings import TrainingSettings
 
 
 def trained_part(settings: TrainingSettings, table: str = "the embedding table alone") -> str:

@@ -14,11 +14,7 @@ from neuralviz.evaluation.measures import DRAWN_PRODUCTS
 from neuralviz.evaluation.rows import find_swept_options
 from neuralviz.evaluation.yardsticks import compute_leads
 from neuralviz.headlines import write_lead, write_values
-from neuralviz.headlines.evaluation import (
-    name_kinds,
-    short_name,
-    title_yardstick,
-)
+from neuralviz.headlines.evaluation import name_kinds, short_name, title_yardstick
 from neuralviz.plots.theme import (
     BLUE,
     DISSIMILAR,

@@ -40,13 +40,7 @@ from neuralviz.evaluation.results import (
     Table,
     Yardstick,
 )
-from neuralviz.evaluation.rows import (
-    EXPERIMENTS,
-    Row,
-    experiment_rows,
-    method_rows,
-    spec_rows,
-)
+from neuralviz.evaluation.rows import EXPERIMENTS, Row, experiment_rows, method_rows, spec_rows
 from neuralviz.evaluation.yardsticks import (
     best_first,
     compute_leads,

@@ -32,13 +32,7 @@ from neuralviz.paths import app_folder
 from neuralviz.plots import training as plots
 from neuralviz.plots.report import About
 from neuralviz.store.corpora import Corpus, CorpusStore, add_once
-from neuralviz.training.record import (
-    CURVES,
-    Lesson,
-    NewNeighbours,
-    Watch,
-    new_neighbours,
-)
+from neuralviz.training.record import CURVES, Lesson, NewNeighbours, Watch, new_neighbours
 from neuralviz.training.settings import (
     LEARNING_RATE,
     PAIR_KINDS,

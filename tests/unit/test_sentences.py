@@ -371,7 +371,7 @@ def layer_views() -> Iterator[tuple[str, str]]:
         return MeasuredPooling(cosines, scores, np.arange(60))
 
     def best(*poolings: MeasuredPooling, **more: bool) -> str:
-        return layers.describe_best_layer({"mean": poolings}, "spearman", "Spearman", **more)[0]
+        return layers.describe_best_layer({"mean": poolings}, **more)[0]
 
     yield "a layer is best", best(pooling(0.1), pooling(0.01), pooling(0.5))
     yield "the last layer is best", best(pooling(0.5), pooling(0.01))
@@ -386,7 +386,7 @@ def layer_views() -> Iterator[tuple[str, str]]:
     yield "words of a text", layers.describe_text(words, weights)
     yield "words and punctuation", layers.describe_text(words, weights, 0.45)
     yield "what the text shows", layers.TEXT_IN_SHORT
-    yield "what the pairs show", layers.explain_layers("Spearman", "95% interval")
+    yield "what the pairs show", layers.explain_layers("95% interval")
     yield "what the lens shows", layers.explain_lens(has_guesses=True)
     yield "what a wide lens shows", layers.explain_lens(has_guesses=False)
     lens = [
@@ -419,7 +419,7 @@ def ladders() -> Iterator[tuple[str, str]]:
     recorded = recorded_ladder()
     assert recorded is not None
     assert recorded.test is not None
-    yield "layers", layers.describe_best_layer(recorded.layers, "spearman", "Spearman")[0]
+    yield "layers", layers.describe_best_layer(recorded.layers)[0]
     yield "ladder", layers.describe_ladder(recorded)
     yield "what the ladder shows", layers.explain_ladder(ladder_lines(recorded), "")
     yield "what a rung is", layers.explain_rung("siamese")
