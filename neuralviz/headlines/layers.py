@@ -109,7 +109,8 @@ def _describe_lead(word: str, lens: Lens, position: int) -> str:
 TEXT_IN_SHORT = (
     "The **embedding** of a text is a list of numbers: an average of the lists that the model "
     "makes of its words. Bars show how much each word counts, colours how much at each "
-    "place: more if its list changes unevenly from one of the model's steps (layers) to the next."
+    "place: more if its list changes unevenly from one of the model's steps (layers) to the next. "
+    "The mark that the model reads at the **start of text** counts, too."
 )
 
 
@@ -231,8 +232,9 @@ def explain_ladder(lines: Sequence[LadderLine], headline: str) -> str:
     return (
         "People scored how alike the texts of each pair are. Methods predict these scores from "
         "vectors (lists of numbers), which a language model, itself unchanged, makes of each text, "
-        f"one at each of its layers (steps). {COSINE_IN_SHORT} {' '.join(terms)} **Spearman**: 1 "
-        f"is people's order of the pairs, 0 a random one. {explain_interval(headline)}"
+        "one at each of its layers (steps). **Cosine**: how similar two vectors are, from −1 to 1. "
+        f"{' '.join(terms)} **Spearman**: 1 is people's order of the pairs, 0 a random one; ↑: "
+        f"higher is better. {explain_interval(headline)}"
     ).rstrip()
 
 

@@ -168,7 +168,11 @@ def _output_layer_inputs(
 
 @torch.no_grad()
 def fill_blanks(
-    model: LanguageModel, sentence: str, deltas: Sequence[tuple[float, TextDelta]], top: int = 5
+    model: LanguageModel,
+    sentence: str,
+    deltas: Sequence[tuple[float, TextDelta]],
+    top: int = 5,
+    hidden: str = "",  # a word that is listed, too, if it is one token
 ) -> tuple[FilledBlank, ...]:
     """Predict blanks (``___`` or ``[MASK]``) with and without (scale, delta), scale -2 … 2.
 
@@ -195,9 +199,10 @@ def fill_blanks(
         probabilities.append(logits.double().softmax(dim=-1))
     in_words = [part[-1:].isalnum() for part in split_at_blanks(sentence)[:-1]]
     blanks = zip(*probabilities, in_words, strict=True)
-    return tuple(
-        _fill_blank(model, before, after, top, in_word) for before, after, in_word in blanks
-    )
+    ids = model.encoder.encode(f" {hidden}", add_special_tokens=False).ids
+    listed = ids if hidden and len(ids) == 1 else []
+    return tuple(_fill_blank(model, before, after, top, inner, listed)
+                 for before, after, inner in blanks)  # fmt: skip
 
 
 @torch.no_grad()
@@ -271,7 +276,7 @@ def _sum_deltas(
 
 
 def _fill_blank(
-    model: LanguageModel, before: Tensor, after: Tensor, top: int, in_word: bool
+    model: LanguageModel, before: Tensor, after: Tensor, top: int, in_word: bool, listed: list[int]
 ) -> FilledBlank:
     prefix = getattr(model.encoder.model, "continuing_subword_prefix", None) or ""
 
@@ -287,7 +292,7 @@ def _fill_blank(
                 float(before[token]),
                 float(after[token]),
             )
-            for token in (words or tokens)[:top]
+            for token in dict.fromkeys([*(words or tokens)[:top], *listed])
         )
 
     return FilledBlank(candidates(before), candidates(after), candidates(after - before))

@@ -184,6 +184,10 @@ def evaluations() -> Iterator[tuple[str, str]]:
     for title, counts in confused.items():
         confusion = Confusion(("news", "diary", "note")[: len(counts)], np.array(counts))
         yield title, evaluation.describe_confusion(confusion, "**mean**", str)
+    counts = 9 * np.eye(14, dtype=int)
+    counts[0, 13] = 9
+    confusion = Confusion(tuple("abcdefghijklmn"), counts)
+    yield "rare labels", evaluation.describe_confusion(confusion, "**mean**", "“{}”".format)
     taus = {"form": 0.4, "topic": 0.1}
     yield "qualities", followed_quality({q: np.array([[tau]]) for q, tau in taus.items()})
     yield "one quality at chance", followed_quality({"form": np.array([[0.01]])})
@@ -450,11 +454,14 @@ def trainings() -> Iterator[tuple[str, str]]:
 
     yield "whole model is better", training.describe_untrained(crops)
     yield "two kinds", lessons(*known)
-    yield "what two kinds are", training.explain_pairs(known, "is significant")
+    yield "what two kinds are", training.explain_pairs(known, "is significant", "chapter")
     frozen = TrainingSettings(pairs="masking", frozen_blocks=2)
-    yield "what masking is", training.explain_pairs([replace(crops, settings=frozen)], "")
+    yield (
+        "what masking is",
+        training.explain_pairs([replace(crops, settings=frozen)], "", "chapter"),
+    )
     random = TrainingSettings(part="table", start="random")
-    yield "a table at random", training.explain_pairs([replace(crops, settings=random)], "")
+    yield "a table at random", training.explain_pairs([replace(crops, settings=random)], "", "")
     yield "one kind", lessons(crops)
     first, *_, last = crops.snapshots
     swapped = replace(last, step=0), replace(first, step=60)
@@ -728,8 +735,8 @@ def test_the_rest_is_written_with_as_many_digits() -> None:
     entries = [Entry("a", 0.9), Entry("b", 0.75), Entry("c", 0.749)]
     measured = What("the share is", "9 texts")
     assert Headline.rank(measured, entries, lambda *_: (0.1, 0.2)).write_sentence() == (
-        "With a, the share is 0.900 on 9 texts, against 0.750 with b; the difference is "
-        "significant (95% interval: 0.10 to 0.20), and so is that from c (0.749)."
+        "With a, the share is 0.900 on 9 texts, against 0.750 with b and 0.749 with c. Both "
+        "differences are significant (95% interval of the first: 0.10 to 0.20)."
     )
 
 
