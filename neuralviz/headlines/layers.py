@@ -51,25 +51,22 @@ CLEARLY = 0.05  # cosines that differ by less are not told apart
 
 def describe_best_layer(
     by_layer: Mapping[str, Sequence[MeasuredPooling]],
-    coefficient: str,  # one of `COEFFICIENTS`
-    name: str,  # of the coefficient
     *,
     is_whole: bool = True,  # all layers are measured
-    noun: str = "sentence pair",
 ) -> tuple[str, BestLayer | None]:
     """Which layer follows people's scores best, compared with the last one; also that layer."""
-    best = best_layer(by_layer, coefficient)
+    best = best_layer(by_layer, "spearman")
     n_pairs = next((len(layers[0].scores) for layers in by_layer.values() if layers), 0)
-    pairs = many(n_pairs, noun)
+    pairs = many(n_pairs, "sentence pair")
     if best is None:
-        return f"{name} is undefined for every layer on {pairs}.", None
-    median = reversed_median(by_layer, coefficient) if is_whole else None
+        return f"Spearman is undefined for every layer on {pairs}.", None
+    median = reversed_median(by_layer, "spearman") if is_whole else None
     if median is not None:
         return (
-            f"No layer follows people's scores: the median {name} correlation of all layers is "
+            f"No layer follows people's scores: the median Spearman correlation of all layers is "
             f"{number(median, '.2f')} on {pairs}. {REVERSE}"
         ), best
-    measured = Measured(f"the {name} correlation with people's scores is", pairs)
+    measured = Measured("the Spearman correlation with people's scores is", pairs)
     layer_name = f"the last layer ({best.layer})" if best.is_last else f"layer {best.layer}"
     winner = Entry(f"the {POOLING_NAMES[best.pooling]} in {layer_name}", best.value)
     if best.rival is None:
@@ -77,7 +74,7 @@ def describe_best_layer(
     layers, rival = by_layer[best.pooling], best.rival
     bounds, reason = None, ""
     if is_whole:
-        bounds = interval_of_difference(layers[best.layer], layers[rival], coefficient)
+        bounds = interval_of_difference(layers[best.layer], layers[rival], "spearman")
         reason = f"{pairs} are too few to tell whether the difference is significant"
     rival_name = "the last layer" if rival == len(layers) - 1 else f"layer {rival}"
     second = Entry(rival_name, best.rival_value)
@@ -108,20 +105,19 @@ def explain_lens(before: Lens, after: Lens | None = None, *, has_guesses: bool =
 
 def describe_lens(before: Lens, after: Lens | None, position: int) -> str:
     """What the model guesses for a token, before and after micro-tuning, and from which layer."""
-    word, own = before.names[position], np.flatnonzero(before.rank[position] == 1)
+    word, leads = before.names[position], np.flatnonzero(before.rank[position] == 1)
     if before.has_head:
         sentence = f"For the hidden “{word}”, the model guesses {_describe_guess(before, position)}"
         if after is not None:
             sentence += f", after training on the text {_describe_guess(after, position)}"
         return f"{sentence}."
     guess, share = before.words[position][-1][0], float(before.shares[position, -1, 0])
-    nearest = f"“{word}” is nearest to “{guess}” at the last layer"
-    if len(own):
-        others = f"up to layer {own[-1]}, at the last to “{guess}”"
-        is_whole = own[-1] == len(before.rank[position]) - 1
-        nearest = f"“{word}” is nearest to itself " + (
-            "even at the last layer" if is_whole else others
-        )
+    if not len(leads):
+        nearest = f"“{word}” is nearest to “{guess}” at the last layer"
+    elif leads[-1] == len(before.rank[position]) - 1:
+        nearest = f"“{word}” is nearest to itself even at the last layer"
+    else:
+        nearest = f"“{word}” is nearest to itself up to layer {leads[-1]}, at the last to “{guess}”"
     nearest += f" (cosine {number(share, '.2f')})"
     return f"This model has no prediction head, but an embedding table: {nearest}."
 
@@ -138,17 +134,18 @@ def _describe_guess(lens: Lens, position: int) -> str:
 TEXT_IN_SHORT = (
     "The **embedding** of a text is a list of numbers: an average of the lists that the model "
     "makes of its words. Bars show how much each word counts, colours how much at each "
-    "place: more if its list changes unevenly from one of the model's steps (layers) to the next."
+    "place: more if its list changes unevenly from one of the model's steps (layers) to the next. "
+    "The mark that the model reads at the **start of text** counts, too."
 )
 
 
-def explain_layers(coefficient: str, headline: str) -> str:
+def explain_layers(headline: str) -> str:
     """What a figure of layers and people's scores shows, and its headline's terms; markdown."""
     return (
         "People scored how alike the texts of a pair are; the model's score is their cosine "
         f"similarity at a layer. {COSINE_IN_SHORT} Here, an embedding is the vector of one token "
         "(a word, a part of it, or the mark at the start or end), or the mean of all; layer 0 is "
-        f"what the first one reads. **{coefficient}**: 1 if cosines and people's scores rise "
+        "what the first one reads. **Spearman**: 1 if cosines and people's scores rise "
         f"together, 0 if they are unrelated. {explain_interval(headline)}"
     ).rstrip()
 
@@ -260,8 +257,9 @@ def explain_ladder(lines: Sequence[LadderLine], headline: str) -> str:
     return (
         "People scored how alike the texts of each pair are. Methods predict these scores from "
         "vectors (lists of numbers), which a language model, itself unchanged, makes of each text, "
-        f"one at each of its layers (steps). {COSINE_IN_SHORT} {' '.join(terms)} **Spearman**: 1 "
-        f"is people's order of the pairs, 0 a random one. {explain_interval(headline)}"
+        "one at each of its layers (steps). **Cosine**: how similar two vectors are, from −1 to 1. "
+        f"{' '.join(terms)} **Spearman**: 1 is people's order of the pairs, 0 a random one; ↑: "
+        f"higher is better. {explain_interval(headline)}"
     ).rstrip()
 
 

@@ -110,8 +110,8 @@ def read_layers(
         check_stop(should_stop)
         piece = pack_inputs(model, group)
         calls.clear()
-        used = copy_network(encoder) if model.behaviour.keeps_state else encoder
-        states = encode_ids(model, piece.ids, piece.attention, call=used)
+        reader = copy_network(encoder) if model.behaviour.keeps_state else encoder
+        states = encode_ids(model, piece.ids, piece.attention, call=reader)
         vectors = states[:, piece.row, piece.column]  # [layer, position, d_model]
         if translate is not None:
             vectors = translate(vectors)
@@ -121,10 +121,10 @@ def read_layers(
         for rows in (slice(i, i + size) for i in range(0, len(piece.labels), size)):
             scores = read(vectors[:, rows])  # [layer, position, vocab]
             label = piece.labels[rows].expand(len(scores), -1)[..., None]
-            own = scores.gather(2, label)
+            score = scores.gather(2, label)
             likeliest, ids = scores.topk(min(top, scores.shape[2]), dim=2)
-            rank = (~(scores <= own)).sum(dim=2) + 1  # NaN is last
-            columns = (own[..., 0], rank, ids, likeliest)
+            rank = (~(scores <= score)).sum(dim=2) + 1  # NaN is last
+            columns = (score[..., 0], rank, ids, likeliest)
             arrays = (column.transpose(0, 1).cpu().numpy() for column in columns)
             parts.append((piece.token_of[rows].cpu().numpy(), *arrays))
     order = np.argsort(np.concatenate([part[0] for part in parts]), kind="stable")
@@ -163,11 +163,11 @@ def _tune(model: TextModel, delta: TextDelta | None) -> PreTrainedModel:
     for name, values in () if delta is None else zip(delta.layers, delta.values, strict=True):
         if name not in parameters or parameters[name].shape != values.shape:
             raise SettingsError(f"This delta does not fit the model “{model.id}”.")
-        old = parameters[name]
-        tuned = nn.Parameter(old + torch.as_tensor(values, device=old.device), requires_grad=False)
+        frozen = parameters[name]
+        change = torch.as_tensor(values, device=frozen.device)
         for module in network.modules():
-            same = [key for key, value in module._parameters.items() if value is old]
-            module._parameters |= dict.fromkeys(same, tuned)
+            keys = [key for key, value in module._parameters.items() if value is frozen]
+            module._parameters |= dict.fromkeys(keys, nn.Parameter(frozen + change, False))
     return network
 
 
@@ -175,9 +175,9 @@ def _watch_outside_blocks(encoder: nn.Module) -> list[tuple[nn.Module, Tensor, T
     """Later calls (module, input, output) of modules that are in no list, as blocks are."""
     calls: list[tuple[nn.Module, Tensor, Tensor]] = []
 
-    def note(module: nn.Module, given: tuple[Any, ...], result: object) -> None:
-        if given and isinstance(given[0], Tensor) and isinstance(result, Tensor):
-            calls.append((module, given[0], result))
+    def note(module: nn.Module, inputs: tuple[Any, ...], output: object) -> None:
+        if inputs and isinstance(inputs[0], Tensor) and isinstance(output, Tensor):
+            calls.append((module, inputs[0], output))
 
     for path, module in encoder.named_modules():
         if not any(map(str.isdigit, path.split("."))) and not list(module.children()):
@@ -188,9 +188,9 @@ def _watch_outside_blocks(encoder: nn.Module) -> list[tuple[nn.Module, Tensor, T
 def _join_last(calls: Sequence[tuple[nn.Module, Tensor, Tensor]], last: Tensor) -> nn.Module:
     """The modules that made the ``last`` hidden states of what the last block returned."""
     modules: list[nn.Module] = []
-    for module, given, result in reversed(calls):
-        if result.shape == last.shape and torch.equal(result, last):
-            modules, last = [module, *modules], given
+    for module, vectors, output in reversed(calls):
+        if output.shape == last.shape and torch.equal(output, last):
+            modules, last = [module, *modules], vectors
     return nn.Sequential(*modules)
 
 

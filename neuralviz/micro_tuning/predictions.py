@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from neuralviz.errors import SettingsError, ShouldStop, TextError, check_stop, never
-from neuralviz.micro_tuning.blanks import MAX_SCALE, split_at_blanks
+from neuralviz.micro_tuning.blanks import BLANK, MAX_SCALE, split_at_blanks
 from neuralviz.micro_tuning.cross_entropy import rows_at_once
 from neuralviz.micro_tuning.events import Candidate, FilledBlank, MaskedPredictions, TextDelta
 from neuralviz.micro_tuning.inputs import MaskedInput, Piece, group_inputs, mask_texts, pack_inputs
@@ -168,7 +168,11 @@ def _output_layer_inputs(
 
 @torch.no_grad()
 def fill_blanks(
-    model: LanguageModel, sentence: str, deltas: Sequence[tuple[float, TextDelta]], top: int = 5
+    model: LanguageModel,
+    sentence: str,
+    deltas: Sequence[tuple[float, TextDelta]],
+    top: int = 5,
+    hidden: str = "",  # a word that is listed, too, if it is one token
 ) -> tuple[FilledBlank, ...]:
     """Predict blanks (``___`` or ``[MASK]``) with and without (scale, delta), scale -2 … 2.
 
@@ -195,9 +199,30 @@ def fill_blanks(
         probabilities.append(logits.double().softmax(dim=-1))
     in_words = [part[-1:].isalnum() for part in split_at_blanks(sentence)[:-1]]
     blanks = zip(*probabilities, in_words, strict=True)
-    return tuple(
-        _fill_blank(model, before, after, top, in_word) for before, after, in_word in blanks
+    ids = model.encoder.encode(f" {hidden}", add_special_tokens=False).ids
+    listed = ids if hidden and len(ids) == 1 else []
+    return tuple(_fill_blank(model, before, after, top, inner, listed)
+                 for before, after, inner in blanks)  # fmt: skip
+
+
+@torch.no_grad()
+def compare_at_blank(
+    model: LanguageModel, layers: tuple[str, ...], all_deltas: Iterable[Sequence[np.ndarray]]
+) -> Iterator[np.ndarray]:
+    """[vocab] rise of each token's log probability at a mask without context, per deltas."""
+    network, piece = (
+        per_text_network(model, layers),
+        pack_inputs(model, [_mask_blanks(model, BLANK)]),
     )
+    frozen_output = _run_frozen_part(network, piece)
+
+    def log_probability(deltas: Sequence[np.ndarray] | None) -> Tensor:
+        values = _tuned_values(model, layers, deltas)
+        vectors = _output_layer_inputs(network, piece, frozen_output, values)
+        return _compute_logits(network, vectors, values)[0].log_softmax(dim=0)
+
+    before = log_probability(None)
+    yield from ((log_probability(deltas) - before).cpu().numpy() for deltas in all_deltas)
 
 
 def _mask_blanks(model: LanguageModel, sentence: str) -> MaskedInput:
@@ -251,7 +276,7 @@ def _sum_deltas(
 
 
 def _fill_blank(
-    model: LanguageModel, before: Tensor, after: Tensor, top: int, in_word: bool
+    model: LanguageModel, before: Tensor, after: Tensor, top: int, in_word: bool, listed: list[int]
 ) -> FilledBlank:
     prefix = getattr(model.encoder.model, "continuing_subword_prefix", None) or ""
 
@@ -267,7 +292,7 @@ def _fill_blank(
                 float(before[token]),
                 float(after[token]),
             )
-            for token in (words or tokens)[:top]
+            for token in dict.fromkeys([*(words or tokens)[:top], *listed])
         )
 
     return FilledBlank(candidates(before), candidates(after), candidates(after - before))

@@ -51,14 +51,12 @@ MOST_GUESSES = 16  # tokens side by side with room for guesses in their cells
 _MOST_SHARES = 10  # words with a bar of their own
 _LEAST_SHARE = 0.005  # of what is drawn beside them
 TOKEN_HEIGHT = 26  # px
-_WORD_HEIGHT = 24  # px
 _POOLING_LOOKS = {  # all pooled vectors share one colour
     "mean": ("solid", "circle"),
     "cls": ("dash", "square"),
     "sep": ("dot", "diamond"),
     "last": ("dashdot", "triangle-up"),
 }
-_VARIANT_LOOKS = {"authors": ("solid", "circle"), "paper": ("dot", "diamond")}
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x")
 _HOVERED_CHARACTERS = 70
 MAX_KINDS = len(LAYER_COLOURS)
@@ -186,20 +184,19 @@ def lens_figure(lens: Lens, title: str, chosen: int | None = None) -> go.Figure:
     guesses = np.array([[row[0] for row in layers] for layers in lens.words], dtype=object).T
     write = percent if lens.has_head else format_two_places
     quoted = np.vectorize(lambda word, share: f"“{escape(word)}” {write(share)}", otypes=[object])
-    lists = quoted(np.array(lens.words), lens.shares)
-    listed = np.array([["<br>".join(cell) for cell in row] for row in lists], dtype=object).T
+    listed = [["<br>".join(cell) for cell in row] for row in quoted(lens.words, lens.shares)]
     matrix = cells(
         lens.values.T,
         np.arange(len(tokens)),
         np.arange(lens.values.shape[1]),
         f"layer %{{y}}: the right token has %{{z:{form}}}<br>%{{customdata}}",
         (0, 1),
-        customdata=listed,
+        customdata=np.array(listed, dtype=object).T,
         colorbar={"title": {"text": measure, "side": "right"}, "tickformat": form},
     )
     if len(tokens) <= MOST_GUESSES:
-        n = max(9, 100 // len(tokens))  # characters
-        written = [[escape(shorten(guess, n)) for guess in row] for row in guesses]
+        room = max(9, 100 // len(tokens))
+        written = [[escape(shorten(guess, room)) for guess in row] for row in guesses]
         matrix |= {"text": written, "texttemplate": "%{text}", "textfont": {"size": 12}}
     names = name_axis(tokens, 12, autotickangles=[0, -45, -90], ticks="", **BARE)
     y = {"title": "layer", "dtick": 1, **BARE}
@@ -232,11 +229,9 @@ def leads_figure(sides: Mapping[str, np.ndarray], word: str, *, has_head: bool) 
 
 
 def layer_figure(
-    correlations: Mapping[str, Sequence[float]],
-    coefficient: str,
-    best: tuple[str, int] | None = None,
+    correlations: Mapping[str, Sequence[float]], best: tuple[str, int] | None = None
 ) -> go.Figure:
-    """Correlation by layer (from 0) and pooling, NaN for none, with the ``best`` ringed."""
+    """Spearman by layer (from 0) and pooling, NaN for none, with the ``best`` ringed."""
     hover = "layer %{x}: %{y:.3f}"
     traces = [
         _styled_line(
@@ -256,7 +251,7 @@ def layer_figure(
         traces,
         "Correlation with human scores by layer",
         _whole_numbers("layer", 0, n_layers - 1),
-        {"title": f"{coefficient} ↑", "zeroline": True},
+        {"title": "Spearman ↑", "zeroline": True},
     )
 
 

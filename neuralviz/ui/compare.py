@@ -63,12 +63,7 @@ from neuralviz.ui.page import (
     slide,
     wide_columns,
 )
-from neuralviz.ui.runs import (
-    RunSentences,
-    SessionRuns,
-    find_current_run,
-    show_current_run,
-)
+from neuralviz.ui.runs import RunSentences, SessionRuns, find_current_run, show_current_run
 from neuralviz.words import joined, many, name_texts, number
 
 RUNS = SessionRuns("compare")
