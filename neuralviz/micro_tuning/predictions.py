@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from neuralviz.micro_tuning.settings import TuningSettings
-    from neuralviz.models import LanguageModel
+    from neuralviz.models import LanguageModel, TextModel
     from neuralviz.models.tokens import TokenizedText
 
 MAX_PIECES = 50  # of words, among the likeliest tokens of a blank, that are passed over
@@ -293,7 +293,7 @@ def _fill_blank(
         words = [token for token in tokens if in_word or not continues(token)]
         return tuple(
             Candidate(
-                _spell_token(model, token).removeprefix(prefix),
+                spell_token(model, token).removeprefix(prefix),
                 float(before[token]),
                 float(after[token]),
             )
@@ -303,6 +303,6 @@ def _fill_blank(
     return FilledBlank(candidates(before), candidates(after), candidates(after - before))
 
 
-def _spell_token(model: LanguageModel, token: int) -> str:
+def spell_token(model: TextModel, token: int) -> str:
     spelling = model.encoder.decode([token], skip_special_tokens=False).strip()
     return spelling or model.tokenizer.convert_ids_to_tokens(token)

@@ -387,23 +387,31 @@ def layer_views() -> Iterator[tuple[str, str]]:
     yield "words and punctuation", layers.describe_text(words, weights, 0.45)
     yield "what the text shows", layers.TEXT_IN_SHORT
     yield "what the pairs show", layers.explain_layers("95% interval")
-    yield "what the lens shows", layers.explain_lens(has_guesses=True)
-    yield "what a wide lens shows", layers.explain_lens(has_guesses=False)
     lens = [
         Lens(
             None,
             np.arange(1),
+            ("bank",),
             np.array([[0.01, 0.1, last]]),
             np.array([[9, first, 1 + (last < 0.5)]]),
-            (((("a",), ("b",), ("other" if last < 0.5 else "bank",))),),
-            np.zeros((1, 3, 1)),
+            (((("a",), ("##s",), ("other" if last < 0.5 else "bank",))),),
+            np.full((1, 3, 1), max(last, 0.3)),
+            has_head,
         )
-        for first, last in ((3, 0.2), (3, 0.7), (1, 0.9))
-    ]
+        for first, last, has_head in ((3, 0.2, True), (3, 0.7, True), (1, 0.9, True),
+                                      (3, np.nan, True), (3, 0.2, False), (1, 0.2, False),
+                                      (1, 0.9, False))
+    ]  # fmt: skip
+    yield "what the lens shows", layers.explain_lens(lens[0], lens[1])
+    yield "what a wide lens shows", layers.explain_lens(lens[0], has_guesses=False)
+    yield "what a lens without a head shows", layers.explain_lens(lens[4])
     for title, before, after in (("no lead", 0, None), ("a lead", 1, None), ("gained", 0, 1),
-                                 ("earlier", 1, 2), ("lost", 2, 0)):  # fmt: skip
+                                 ("earlier", 1, 2), ("lost", 2, 0), ("diverged", 1, 3),
+                                 ("no head, never nearest", 4, None),
+                                 ("no head, nearest at first", 5, None),
+                                 ("no head, nearest to the last", 6, None)):  # fmt: skip
         later = None if after is None else lens[after]
-        yield f"lens: {title}", layers.describe_lens("bank", lens[before], later, 0)
+        yield f"lens: {title}", layers.describe_lens(lens[before], later, 0)
     cosines = np.eye(4)
     cosines[[0, 1, 2], [1, 2, 3]] = (0.9, 0.5, 0.8)
     yield "map", layers.describe_map(cosines, "“cat”", "1 − cosine")
