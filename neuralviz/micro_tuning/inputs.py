@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from neuralviz.errors import ShouldStop, check_stop
 from neuralviz.micro_tuning.cross_entropy import output_layer
@@ -17,9 +16,13 @@ from neuralviz.micro_tuning.frozen_tail import FrozenTail, count_candidates
 from neuralviz.micro_tuning.per_text import HEAD_ONLY, PerTextNetwork
 from neuralviz.micro_tuning.products import product_dtype, products_in
 from neuralviz.micro_tuning.settings import TuningSettings, mask_inputs
-from neuralviz.models import LanguageModel
 from neuralviz.models.passes import pad_inputs
-from neuralviz.models.tokens import TokenizedText
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from neuralviz.models import LanguageModel, TextModel
+    from neuralviz.models.tokens import TokenizedText
 
 TOKENS_PER_PIECE = 4096
 KEPT_BYTES = 1 << 30  # of hidden states and tails kept between epochs; more are computed anew
@@ -107,7 +110,7 @@ def _mask_chunks(
             number += 1
 
 
-def group_inputs(model: LanguageModel, inputs: Sequence[MaskedInput]) -> list[list[MaskedInput]]:
+def group_inputs(model: TextModel, inputs: Sequence[MaskedInput]) -> list[list[MaskedInput]]:
     habits = model.behaviour
     ordered = sorted(inputs, key=lambda entry: len(entry.ids))  # stable: a chunk's stay together
     groups: list[list[MaskedInput]] = []
@@ -128,7 +131,7 @@ def group_inputs(model: LanguageModel, inputs: Sequence[MaskedInput]) -> list[li
     return [*groups, batch] if batch else groups
 
 
-def pack_inputs(model: LanguageModel, inputs: Sequence[MaskedInput]) -> Piece:
+def pack_inputs(model: TextModel, inputs: Sequence[MaskedInput]) -> Piece:
     place = {text: i for i, text in enumerate(dict.fromkeys(entry.text for entry in inputs))}
     batch = sorted(inputs, key=lambda entry: place[entry.text])
     ids, attention = pad_inputs([entry.ids for entry in batch], model.pad_id, model.device)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
@@ -39,7 +39,7 @@ from neuralviz.micro_tuning.settings import (
     is_fast,
     parse_blueprints,
 )
-from neuralviz.models import BUNDLED, bundled, tokenize
+from neuralviz.models import BUNDLED, LanguageModel, TextModel, bundled, tokenize
 from neuralviz.models.bundled import text_reader
 from neuralviz.models.language_model import Layer, head_layers, last_block_layers, list_layers
 from neuralviz.models.shared import ModelRef, find_held, shared_model
@@ -92,6 +92,7 @@ from neuralviz.ui.page import (
     show_on_stage,
     show_only_on_stage,
     slide,
+    wide_columns,
 )
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.words import about_seconds, many, number, why_above_100
@@ -274,13 +275,17 @@ def _recall_kept(view_id: str) -> Run[RunRecord] | None:
 # --- the settings -------------------------------------------------------------------------------
 
 
-def find_layers(model_id: str) -> tuple[tuple[Layer, ...], int] | None:
-    """1-D parameters and vocabulary size, the bundled model's without loading it."""
+def find_layers(
+    model_id: str, load: Callable[[str], TextModel] = shared_model
+) -> tuple[tuple[Layer, ...], int] | None:
+    """1-D parameters, none without a head, and vocabulary size; the bundled model is not loaded."""
     if model_id == BUNDLED:
         shapes = bundled.shapes()
         return list_layers(shapes, "bert"), shapes["cls.predictions.bias"][0]
-    model = load_model_or_none(model_id, shared_model)
-    return None if model is None else (model.layers, model.vocab_size)
+    model = load_model_or_none(model_id, load)
+    if isinstance(model, LanguageModel):
+        return model.layers, model.vocab_size
+    return None if model is None else ((), 0)
 
 
 def list_presets(layers: Sequence[Layer], vocab_size: int) -> dict[str, tuple[str, ...]]:
@@ -856,13 +861,20 @@ def _draw_blanks(
         {"sentence": sentence, "after": action, **of_run.settings},
         files=(sentence, *of_run.files[1:]),
     )
-    for place, blank in enumerate(blanks, 1):
+    show_blanks(blanks, provenance, key)
+
+
+def show_blanks(blanks: Sequence[FilledBlank], about: About, key: str) -> None:
+    """Figures side by side of what the model puts into each blank, before and after."""
+    columns = wide_columns(len(blanks), f"{key}-blanks")  # high enough for the stage
+    for place, (blank, column) in enumerate(zip(blanks, columns, strict=True), 1):
         name = f"blank {place}" if len(blanks) > 1 else "the blank"
         rows = [(row.token, row.before, row.after, row.change) for row in blank.candidates]
-        show_figure(
-            plots.blank_figure(blank, f"What the model puts into {name}"),
-            f"blank {place}",
-            pd.DataFrame(rows, columns=["token", "before", "after", "change"]),
-            provenance,
-            key=f"{key}-blank-{place}",
-        )
+        with column:
+            show_figure(
+                plots.blank_figure(blank, f"What the model puts into {name}"),
+                f"blank {place}",
+                pd.DataFrame(rows, columns=["token", "before", "after", "change"]),
+                about,
+                key=f"{key}-blank-{place}",
+            )
