@@ -125,8 +125,8 @@ class Uniformity:
 class ReadBack:
     """Shares, 0 … 1, of the texts' different words that are among those read from embeddings."""
 
-    recall: float  # of 10 words a text
-    recall_of_few: float  # of 5
+    recall_at_10: float  # guesses a text
+    recall_at_5: float
     baseline: float  # with the 10 most frequent words of the texts instead
     ceiling: float  # if each of the 10 was a word of the text
     n: int  # words, each once a text
