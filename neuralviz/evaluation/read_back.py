@@ -52,17 +52,15 @@ def count_read(
         pairs = zip(vocabularies, candidates, strict=True)
         return np.array([len(words & set(guessed[:top])) for words, guessed in pairs])
 
-    hits = count_hits(guesses)
-    shares = [
-        float(part.sum() / n.sum())
-        for part in (
-            hits,
-            count_hits(guesses, FIRST_GUESSES),
-            count_hits([frequent] * len(n)),
-            np.minimum(n, GUESSES),
-        )
-    ]
-    return ReadBack(*shares, n=int(n.sum())), hits, n
+    hits, total = count_hits(guesses), int(n.sum())
+    counted = ReadBack(
+        recall_at_10=float(hits.sum() / total),
+        recall_at_5=float(count_hits(guesses, FIRST_GUESSES).sum() / total),
+        baseline=float(count_hits([frequent] * len(n)).sum() / total),
+        ceiling=float(np.minimum(n, GUESSES).sum() / total),
+        n=total,
+    )
+    return counted, hits, n
 
 
 def read_words(
