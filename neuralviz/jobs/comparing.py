@@ -155,7 +155,8 @@ class Compare(KeptTask[Step, Comparison]):
         n = len(self.texts)
         n_done = sum(n if embedded.error else embedded.n_done for embedded in result)
         started = any(embedded.n_done for embedded in result)
-        doing = describe_missing(result) if started else ""
+        last = "Checking how well the model reads the texts …"
+        doing = describe_missing(result) or last if started else ""
         is_last = all(embedded.n_done or embedded.error for embedded in result)
         return Progress(n_done, n * len(result), doing=doing, is_last=is_last)
 

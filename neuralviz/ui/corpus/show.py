@@ -120,8 +120,8 @@ class _Drawing:
     part: _Part | None  # of a large map
 
 
-def show_maps(view: MapView) -> None:
-    """Show the maps side by side with one selection on all."""
+def show_maps(view: MapView, notes: Mapping[str, str]) -> None:
+    """Show the maps side by side with one selection on all; notes, by embedder, are for titles."""
     n = view.corpus.n_texts
     drawn = plots.drawn_rows(n)
     if view.corpus.is_large:
@@ -136,7 +136,8 @@ def show_maps(view: MapView) -> None:
             drawn = np.arange(n)
     drawings = []
     for open_map, option in zip(view.maps, view.colours, strict=True):
-        drawings.append(_draw(view, open_map, find_colour(view, option, open_map), drawn))
+        colour, note = find_colour(view, option, open_map), notes.get(open_map.embedder.id, "")
+        drawings.append(_draw(view, open_map, colour, drawn, note))
     plots.even_out([drawing.figure for drawing in drawings])
     for place, (column, open_map) in enumerate(view.columns()):
         with column:
@@ -161,8 +162,10 @@ def _find_standout(view: MapView, open_map: OpenMap) -> Standout:
     )
 
 
-def _draw(view: MapView, open_map: OpenMap, colour: PointColour, rows: np.ndarray) -> _Drawing:
-    label = shorten_labels(view.maps)[view.maps.index(open_map)]
+def _draw(
+    view: MapView, open_map: OpenMap, colour: PointColour, rows: np.ndarray, note: str
+) -> _Drawing:
+    label = shorten_labels(view.maps)[view.maps.index(open_map)] + note
     n, within = view.corpus.n_texts, view.within
     part = _sample_part(view, open_map) if open_map.is_drawn_by_parts else None
     if part is not None:
@@ -665,7 +668,10 @@ def _show_disagreement(view: MapView) -> None:
     }
     for label, near_rows, other_rows in zip(labels, near, near[::-1], strict=True):
         table[f"close only with {label}"] = _list_unshared(view.corpus, near_rows, other_rows)
-    terms = f"**Close only**: the nearest text that is not among the other map's {shared.k}."
+    terms = (
+        "These are the texts that share least. **Close only**: the nearest text that is not among "
+        f"the other map's {shared.k}."
+    )
     with slide("different", sentence):
         show_first_rows(f"{view.terms} {terms}", table, "different")
         with hide_on_stage("different-rows"):
