@@ -55,7 +55,7 @@ def words_figure(names: Sequence[str], sums: Mapping[str, np.ndarray], title: st
     words = name_axis(names, NAME_LENGTH, autotickangles=[0, -45, -90], ticks="", **BARE)
     if len(names) <= MOST_VALUES:  # sentences take two lines
         lines = [textwrap.wrap(shorten(name, NAME_LENGTH), LINE_LENGTH) for name in names]
-        words["ticktext"] = ["<br>".join(map(escape, name)) for name in lines]
+        words["ticktext"] = ["<br>".join(map(escape, name[:2])) for name in lines]
     down = {**BARE, **TOP_DOWN, "type": "category", "ticks": ""}
     return draw([matrix], title, words, down)
 

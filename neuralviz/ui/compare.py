@@ -646,5 +646,9 @@ def _show_why(panel: Panel, _write_headline: Write) -> None:
         st.caption("No method has embedded both texts.")
         return
     texts = {f"text {text + 1}": panel.texts[text] for text in pair}
-    show_texts = partial(show_beginnings, panel.texts, pair, EXPLAINED_LENGTH)
-    show_explanation(methods, texts, panel.run.task.models, show_texts)
+
+    def show_terms() -> None:
+        _explain_methods(spec for _, spec, _ in methods.values())
+        show_beginnings(panel.texts, pair, EXPLAINED_LENGTH)
+
+    show_explanation(methods, texts, panel.run.task.models, show_terms)

@@ -83,7 +83,6 @@ from neuralviz.ui.corpus.search import (
 from neuralviz.ui.corpus.show import (
     find_first_colour,
     list_colours,
-    show_accuracy,
     show_lists,
     show_maps,
 )
@@ -204,7 +203,6 @@ def _explore(maps: Sequence[OpenMap], colours: Sequence[str]) -> None:
         with accuracy_area:
             show_held(view)
             search_samples(maps)
-            show_accuracy(view)
         write_chosen_text(view)
         search_findings(view)
     except NeuralvizError as error:  # for example, deleted in another window
