@@ -34,12 +34,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from neuralviz.maps.clusters import find_clusters
 from neuralviz.maps.kept import KeptMaps
 from neuralviz.maps.mapping import make_map
-from neuralviz.maps.neighbours import (
-    EXACT_UP_TO,
-    find_neighbours,
-    knn_right,
-    nearest,
-)
+from neuralviz.maps.neighbours import EXACT_UP_TO, find_neighbours, knn_right, nearest
 from neuralviz.maps.projection import (
     MOST_WHOLE,
     Projection,

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,14 +25,7 @@ import neuralviz  # noqa: F401  # before torch, which reads how threads wait
 # isort: split
 import torch
 
-from neuralviz.evaluation.training_tables import (
-    SEEDS,
-    TrainingCell,
-    TrainingRow,
-    fill_table,
-    training_frame,
-    training_table,
-)
+from benchmarks.crops_tables import SEEDS, TrainingRow, filled, print_table, training_table
 from neuralviz.models import TextModel, load_text_model
 from neuralviz.paths import sample_data
 from neuralviz.training.settings import TrainingSettings
@@ -78,7 +70,8 @@ def main() -> None:
         TrainingRow("table alone, before", chosen["table alone, crops"].settings, is_trained=False),
         chosen["table alone, crops"],
     ]
-    cells = filled(rows, model, rest, options.seeds, options.folder)
+    texts, labels = rest["text"].tolist(), rest["chapter"].tolist()
+    cells = filled(rows, model, texts, labels, options.seeds, options.folder)
     print(f"\n### {options.model}\n")
     rates = ", ".join(f"{row.label} {row.settings.peak_rate:g}" for row in chosen.values())
     print(
@@ -87,55 +80,25 @@ def main() -> None:
         f"{torch.get_num_threads()} thread(s).\n"
     )
     for name in TABLES:
-        print_table(name, cells)
+        print_table(training_table(name), cells)
 
 
 def choose(model: TextModel, example: pd.DataFrame, folder: Path) -> dict[str, TrainingRow]:
     """The rows that are trained, each with the rate that is best for it on the example."""
     chosen = {}
+    texts, labels = example["text"].tolist(), example["chapter"].tolist()
     for way, (settings, rates) in WAYS.items():
         rows = [
             TrainingRow(f"{way}, rate {rate:g}", replace(settings, learning_rate=rate))
             for rate in rates
         ]
         before = TrainingRow(f"{way}, before", settings, is_trained=False)
-        first, *cells = filled([before, *rows], model, example, SEEDS[:1], folder)
-        print_table("pairs", [first, *cells])
+        first, *cells = filled([before, *rows], model, texts, labels, SEEDS[:1], folder)
+        print_table(training_table("pairs"), [first, *cells])
         best = rows[max(range(len(rows)), key=lambda at: cells[at].layers[-1])].settings
         epochs = best.n_epochs if best.part == "table" else 1
         chosen[way] = TrainingRow(way, replace(best, epochs=epochs))
     return chosen
-
-
-def print_table(name: str, cells: Sequence[TrainingCell]) -> None:
-    """A declared table in markdown."""
-    frame = training_frame(training_table(name), cells)
-    print(f"| {' | '.join(frame.columns)} |\n|{' --- |' * len(frame.columns)}")
-    for row in frame.itertuples(index=False):
-        print(f"| {' | '.join(map(str, row))} |")
-    print(flush=True)
-
-
-def filled(
-    rows: Sequence[TrainingRow],
-    model: TextModel,
-    passages: pd.DataFrame,
-    seeds: Sequence[int],
-    folder: Path,
-) -> list[TrainingCell]:
-    """All cells of the rows on some passages; says on standard error where it is."""
-    cells = []
-    texts, labels = passages["text"].tolist(), passages["chapter"].tolist()
-    for event in fill_table(rows, model, texts, labels, seeds=seeds, folder=folder):
-        if isinstance(event, TrainingCell):
-            cells.append(event)
-        elif event.step % 10 == 0:
-            print(
-                f"{event.row}, seed {event.seed}: step {event.step} of {event.steps}",
-                file=sys.stderr,
-                flush=True,
-            )
-    return cells
 
 
 if __name__ == "__main__":

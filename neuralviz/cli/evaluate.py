@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import Annotated, Any, get_args
 
 import typer
 
@@ -37,7 +37,7 @@ from neuralviz.evaluation.data import (
 from neuralviz.evaluation.measures import check_measures, kept_vectors
 from neuralviz.evaluation.probing_tasks import TASKS, probing_task
 from neuralviz.evaluation.results import ARROWS, EvaluationPlan, MeasureSettings, Results
-from neuralviz.evaluation.rows import EXPERIMENTS, experiment_rows, method_rows
+from neuralviz.evaluation.rows import EXPERIMENTS, Row, experiment_rows, method_rows
 from neuralviz.headlines.evaluation import describe_verdict
 from neuralviz.jobs.evaluating import Evaluate
 from neuralviz.paths import sample_data
@@ -50,9 +50,6 @@ from neuralviz.store.importing import FILE, import_by_text, imported_specs
 from neuralviz.store.vectors import text_keys
 from neuralviz.store.writing import check_folder, write_text
 from neuralviz.words import many
-
-if TYPE_CHECKING:
-    from neuralviz.evaluation.rows import Row
 
 SOME_FAILED = 1
 DEFAULT_METHODS = ("neural", "mean", "sbert-wk")
@@ -106,7 +103,7 @@ def evaluate(
         list[str] | None,
         typer.Option(
             help=f"Measure: {', '.join(MEASURES[:-1])} or all. Repeatable. Default: every measure "
-            "the data set supports but probe, which takes longer."
+            "the data set supports but probe and read-back, which take longer."
         ),
     ] = None,
     task: Annotated[

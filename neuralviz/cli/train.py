@@ -8,9 +8,8 @@ import shutil
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import replace
+from typing import Annotated, Any
 
 import typer
 
@@ -18,11 +17,8 @@ import neuralviz.models
 from neuralviz import training
 from neuralviz.cli.console import (
     Commands,
-    print_line,
     print_message,
-    print_table,
     progress_bars,
-    run_task,
     status,
     stop,
     stop_on_interrupt,
@@ -30,28 +26,22 @@ from neuralviz.cli.console import (
 from neuralviz.cli.corpus import open_corpus
 from neuralviz.cli.options import CorpusArgument, StartModel, setting_options, take_options
 from neuralviz.cli.similarity_models import train_similarity
-from neuralviz.errors import NeuralvizError, SettingsError, Stopped
+from neuralviz.errors import NeuralvizError, Stopped
 from neuralviz.evaluation.measures import kept_vectors
-from neuralviz.evaluation.training_tables import (
-    TRAINING_TABLES,
-    training_frame,
-    training_numbers,
-    training_table,
-)
 from neuralviz.headlines.training import (
     describe_lessons,
     describe_trained_layers,
     describe_untrained,
     trained_part,
 )
-from neuralviz.jobs.training import RATES, FillTrainingTable
+from neuralviz.jobs.training import RATES
 from neuralviz.models.language_model import MINILM
-from neuralviz.models.shared import ModelRef, check_free_name, encoders_folder
-from neuralviz.store.writing import write_text
+from neuralviz.models.shared import check_free_name, encoders_folder
 from neuralviz.training.record import (
     Lesson,
     LessonChange,
     TrainingEnded,
+    TrainingEvent,
     TrainingStarted,
     TrainingStep,
     Watch,
@@ -61,14 +51,6 @@ from neuralviz.training.record import (
 from neuralviz.training.settings import PAIR_LINES, PairKind, TrainingSettings, check_can_be_saved
 from neuralviz.words import many
 
-if TYPE_CHECKING:
-    from neuralviz.training.record import TrainingEvent
-
-CHUNK_LINES = {
-    "sentences": "Sentences per chunk.",
-    "shortest": "Skip sentences with fewer characters.",
-    "longest": "Skip sentences with more characters.",
-}
 LINES = {
     "part": "What is trained: model, or table (the token embeddings alone).",
     "start": "Start from pretrained or random weights.",
@@ -80,14 +62,10 @@ LINES = {
     "paper, with far more texts, uses 2e-5 and 0.5.",
     "temperature": "What cosine similarities are divided by.",
     "seed": "Random seed of pairs, batches and dropout.",
-    **CHUNK_LINES,
+    "sentences": "Sentences per chunk.",
+    "shortest": "Skip sentences with fewer characters.",
+    "longest": "Skip sentences with more characters.",
     "splitting": "How texts are split: sentencex, or full-stops as in the authors' program.",
-}
-TABLE_LINES = {
-    "epochs": LINES["epochs"],
-    "learning_rate": "Adam's highest learning rate, of the whole model.",
-    "batch_size": LINES["batch_size"],
-    **CHUNK_LINES,
 }
 SECONDS_A_LINE = 30.0  # in a file, which has no bar
 _STEP_NUMBERS = ("step", "steps", "epoch", "loss", "learning_rate", "alignment", "uniformity")
@@ -236,65 +214,6 @@ def _describe_end(lesson: Lesson, label: str) -> str:
     if len(lesson.accuracy) and lesson.accuracy.shape[1] > 1:  # tables have no layers
         sentences.append(describe_trained_layers([lesson]))
     return " ".join(filter(None, sentences)).replace("**", "")
-
-
-# --- tables of the crops paper -------------------------------------------------------------------
-
-
-@commands.command()
-@take_options(options=setting_options(TrainingSettings, TABLE_LINES))
-def table(
-    experiment: Annotated[
-        str, typer.Argument(help=f"Which table to fill: {', '.join(TRAINING_TABLES)}.")
-    ],
-    corpus: CorpusArgument,
-    labels: Annotated[str, typer.Option(help="Column with labels. They are never trained on.")],
-    *,
-    model: StartModel = MINILM,
-    seeds: Annotated[
-        int, typer.Option(min=1, max=100, help="Training runs per row, each with its own seed.")
-    ] = 3,
-    options: dict[str, Any],
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="CSV file for the table.")
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the results, 0 … 1, as JSON.")
-    ] = False,
-) -> None:
-    """Fill a table of the crops paper on a saved corpus: a training for every row and seed.
-
-    Finished rows are saved: run the same command again to resume.
-    """
-    paper_table = training_table(experiment)
-    if output is not None and output.suffix != ".csv":
-        raise SettingsError("The table is written as CSV. Use a file name that ends in .csv.")
-    settings = TrainingSettings(**options)
-    _, saved_corpus = open_corpus(corpus)
-    saved_corpus.column(labels)  # before a model is loaded
-    task = FillTrainingTable(
-        experiment,
-        ModelRef.from_id(model),
-        saved_corpus.id,
-        labels,
-        settings,
-        tuple(range(1, seeds + 1)),
-    )
-    filled, is_stopped = run_task(task)
-    cells = filled.cells
-    if output is not None and cells:
-        write_text(output, training_numbers(paper_table, cells).to_csv(index=False))
-    if as_json:
-        typer.echo(json.dumps([asdict(cell) for cell in cells], indent=2))
-    elif cells:
-        frame = training_frame(paper_table, cells)
-        rows = [[str(cell) for cell in line] for line in frame.itertuples(index=False)]
-        print_table(list(frame.columns), rows)
-        n_seeds = len({cell.seed for cell in cells})
-        spread = f": mean of {many(n_seeds, 'seed')} (lowest … highest)" if n_seeds > 1 else ""
-        print_line(f"10-NN accuracy in percent ↑{spread}. {paper_table.line}")
-    if is_stopped:
-        raise stop("Stopped. Finished rows are saved; run the same command again to resume.")
 
 
 commands.command("similarity")(train_similarity)

@@ -16,7 +16,7 @@ from fnmatch import fnmatch
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +31,7 @@ from neuralviz.reading.delimited import read_delimited, restore_cells
 from neuralviz.reading.source import HEAD, check_is_content, tidy
 from neuralviz.reading.table import (
     ID_COLUMNS,
+    Table,
     blank_missing,
     drop_vectors,
     find_codes,
@@ -53,9 +54,6 @@ from neuralviz.store.corpora import (
 from neuralviz.store.database import PATIENCE
 from neuralviz.store.pieces import make_table, shared_folder, write_piece
 from neuralviz.words import free_name, joined
-
-if TYPE_CHECKING:
-    from neuralviz.reading.table import Table
 
 ENDINGS = (".parquet", ".jsonl", ".ndjson", ".csv", ".tsv")
 OPENED_AT_ONCE = 16  # files

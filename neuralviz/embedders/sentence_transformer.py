@@ -16,11 +16,7 @@ from neuralviz.embedders.base import Embedded, Embedder, missing_losses
 from neuralviz.embedders.splits import SPECIAL_TOKENS, Part, SplitVector
 from neuralviz.errors import SettingsError, ShouldStop, check_stop
 from neuralviz.models.passes import copy_network, explain_failure, seeded
-from neuralviz.models.sentence_transformer import (
-    encode_together,
-    encoder_habits,
-    token_parts,
-)
+from neuralviz.models.sentence_transformer import encode_together, encoder_habits, token_parts
 from neuralviz.models.shared import check_unchanged, shared_sentence_transformer
 from neuralviz.models.tokens import find_unknown_id, to_utf8
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from neuralviz.evaluation.results import Progress as Progress
     from neuralviz.evaluation.results import Results as Results
     from neuralviz.evaluation.rows import method_rows as method_rows
-    from neuralviz.evaluation.training_tables import fill_table as fill_table
 
 _NAMES = {
     "data": "scored_data",
@@ -25,7 +24,6 @@ _NAMES = {
     "measures": "evaluate",
     "results": "EvaluationPlan Progress Results",
     "rows": "method_rows",
-    "training_tables": "fill_table",
 }
 __all__ = " ".join(_NAMES.values()).split()
 

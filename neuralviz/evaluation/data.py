@@ -60,14 +60,16 @@ if TYPE_CHECKING:
     from neuralviz.store.corpora import Corpus, CorpusStore
 
 Measure = Literal[
-    "correlations", "pairs", "triplets", "neighbours", "uniformity", "paraphrases", "probe"
-]
+    "correlations", "pairs", "triplets", "neighbours", "uniformity", "paraphrases", "probe",
+    "read-back",
+]  # fmt: skip
+SLOW: tuple[Measure, ...] = ("probe", "read-back")
 
 SIMILAR, DISSIMILAR = 4.0, 2.0  # on a scale of 0 … 5 (section 3.3)
 MEASURES: dict[Kind, tuple[Measure, ...]] = {
-    "pairs": ("correlations", "pairs", "triplets", "uniformity"),
-    "groups": ("triplets", "uniformity"),
-    "labels": ("neighbours", "uniformity", "probe"),
+    "pairs": ("correlations", "pairs", "triplets", "uniformity", "read-back"),
+    "groups": ("triplets", "uniformity", "read-back"),
+    "labels": ("neighbours", "uniformity", "probe", "read-back"),
     "paraphrases": ("paraphrases",),
 }
 
@@ -94,7 +96,7 @@ class DataSet(ABC):
     @property
     def by_default(self) -> tuple[Measure, ...]:
         """The measures that run by default: all but the slow ones."""
-        return tuple(name for name in self.measures if name != "probe")
+        return tuple(name for name in self.measures if name not in SLOW)
 
     @cached_property
     def digest_of_texts(self) -> str:

@@ -68,7 +68,7 @@ from neuralviz.words import many
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from neuralviz.embedders import NeuralEmbedder
+    from neuralviz.embedders import Embedder, NeuralEmbedder
     from neuralviz.errors import ShouldStop
 
 WORST = 20  # triplets, and texts, that are listed
@@ -95,9 +95,13 @@ def measure(
     vectors: ArrayLike,
     settings: MeasureSettings = DEFAULT_MEASURES,
     *,
+    embedder: Embedder | None = None,
     should_stop: ShouldStop = never,
 ) -> Measured:
-    """Measure [text, dim] vectors; NeuralvizError if one is missing or not finite."""
+    """Measure [text, dim] vectors, which read-back needs the ``embedder`` of.
+
+    `NeuralvizError` if a vector is missing or not finite.
+    """
     # a measure that fails does not end the others: ``failed`` says why
     units = unit_rows(vectors)
     if len(units) != len(data.texts):
@@ -111,7 +115,7 @@ def measure(
         try:
             if problem := data.problem(name):
                 raise NeuralvizError(problem)
-            inputs = _Inputs(data, units, settings, should_stop, measured)
+            inputs = _Inputs(data, units, settings, should_stop, measured, embedder)
             measured = _join(measured, _MEASURES[name](inputs))
         except NeuralvizError as error:
             measured = replace(measured, failed={**measured.failed, name: str(error)})
@@ -181,6 +185,7 @@ class _Inputs:
     settings: MeasureSettings
     should_stop: ShouldStop
     products: Measured
+    embedder: Embedder | None = None
 
     def drawing(self, cluster: np.ndarray | None) -> Drawing:
         """How resamples are drawn: alike for every method."""
@@ -308,6 +313,17 @@ def _paraphrases(inputs: _Inputs) -> Fields:
     return {"paraphrases": maps}
 
 
+def _read_back(inputs: _Inputs) -> Fields:
+    from neuralviz.evaluation.read_back import count_read, read_words  # imports torch
+
+    if inputs.embedder is None:
+        raise NeuralvizError("There is no model that these vectors could be read back with.")
+    words = read_words(inputs.embedder, inputs.units, should_stop=inputs.should_stop)
+    counted, hits, n = count_read(inputs.data.texts, words)
+    recall = bootstrap_share(hits, n, **inputs.drawing(None))
+    return {"read_back": counted, "resampled": _defined({"read-back": recall})}
+
+
 _MEASURES: dict[Measure, Callable[[_Inputs], Fields]] = {
     "correlations": _correlations,
     "pairs": _pairs,
@@ -316,6 +332,7 @@ _MEASURES: dict[Measure, Callable[[_Inputs], Fields]] = {
     "uniformity": _uniformity,
     "paraphrases": _paraphrases,
     "probe": _probe,
+    "read-back": _read_back,
 }
 
 
@@ -477,6 +494,7 @@ class _Evaluation:
     def _cell(self, number: int, index: int) -> Iterator[Event]:
         """Embed and measure; the last event is the cell."""
         row, data = self.plan.rows[index], self.plan.data[number]
+        embedder: Embedder | None = None
         keys, n, unread = text_keys(data.texts), len(data.texts), ""
         try:
             if row.spec.is_imported:
@@ -498,7 +516,11 @@ class _Evaluation:
             vectors, kept = self.kept[index]
             yield Progress(number, index, "measuring", n, n)
             measured = measure(
-                data, vectors.get(kept, keys), self.plan.settings, should_stop=self.should_stop
+                data,
+                vectors.get(kept, keys),
+                self.plan.settings,
+                embedder=embedder,
+                should_stop=self.should_stop,
             )
             if unread:
                 measured = replace(measured, notes=(*measured.notes, unread))

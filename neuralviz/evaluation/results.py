@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,14 @@ from neuralviz.errors import LossWarning, SettingsError
 from neuralviz.evaluation.bootstrap import FEWEST_RESAMPLES, MOST_RESAMPLES, RESAMPLES, interval
 from neuralviz.evaluation.broken import MAX_COMPARED, TIE, BrokenCount, Overlap
 from neuralviz.evaluation.correlation import COEFFICIENTS, Correlation
-from neuralviz.evaluation.data import DataSet, GroupedData, LabelledData, ParaphraseData, ScoredData
+from neuralviz.evaluation.data import (
+    DataSet,
+    GroupedData,
+    LabelledData,
+    Measure,
+    ParaphraseData,
+    ScoredData,
+)
 from neuralviz.evaluation.probing import Accuracy, Confusion
 from neuralviz.evaluation.probing_tasks import ProbingTask
 from neuralviz.evaluation.rows import Row
@@ -35,9 +42,6 @@ from neuralviz.maps.neighbours import K, Outvoted
 from neuralviz.micro_tuning.settings import Blueprint
 from neuralviz.store.writing import escape_formula
 from neuralviz.words import ShortRepr, joined, many, number
-
-if TYPE_CHECKING:
-    from neuralviz.evaluation.data import Measure
 
 Bounds = tuple[float, float]
 LEAST_RATIO, LARGEST_RATIO = 0.5, 1.5  # as the paper cuts its figures
@@ -117,6 +121,17 @@ class Uniformity:
     n_texts: int
 
 
+@dataclass(frozen=True)
+class ReadBack:
+    """Shares, 0 … 1, of the texts' different words that are among those read from embeddings."""
+
+    recall: float  # of 10 words a text
+    recall_of_few: float  # of 5
+    baseline: float  # with the 10 most frequent words of the texts instead
+    ceiling: float  # if each of the 10 was a word of the text
+    n: int  # words, each once a text
+
+
 @dataclass(frozen=True, eq=False)
 class QualityMap:
     """How the product follows one quality, for each pair of values of the two others."""
@@ -161,6 +176,7 @@ class Measured:
     outvoted: tuple[Outvoted, ...] = ()  # texts of another label than their neighbours', by place
     probe: Accuracy | None = None
     uniformity: Uniformity | None = None
+    read_back: ReadBack | None = None
     paraphrases: tuple[QualityMap, ...] = ()
     failed: Mapping[Measure, str] = field(default_factory=dict)  # why there is none
     notes: tuple[str, ...] = ()
@@ -183,6 +199,9 @@ class Measured:
             for name, accuracy in self.accuracies.items()
             if accuracy.confusion
         }
+
+    def find_result(self, measure: Measure) -> Any:
+        return getattr(self, measure.replace("-", "_"))
 
     def interval(self, name: str) -> Bounds | None:
         """95% interval of a coefficient, error or accuracy; None if unknown."""
@@ -208,6 +227,8 @@ class Measured:
         numbers |= {name: accuracy.as_json() for name, accuracy in self.accuracies.items()}
         if self.uniformity is not None:
             numbers["uniformity"] = asdict(self.uniformity)
+        if self.read_back is not None:
+            numbers["read-back"] = asdict(self.read_back) | {"interval": self.interval("read-back")}
         rest = {
             "paraphrases": [quality_map.as_json() for quality_map in self.paraphrases],
             "failed": dict(self.failed),
@@ -276,6 +297,7 @@ Event = Progress | Cell | Compared
 
 EMPTY_CELL = "–"
 HIGHER, LOWER = "higher is better", "lower is better"
+RESAMPLED = {"correlations": "spearman", "read-back": "read-back"}  # whose interval a table has
 
 
 @dataclass(frozen=True)
@@ -291,9 +313,9 @@ class Column:
     group: str = ""  # what the measure is called in tables, if anything; {k} for neighbours
 
     def find(self, measured: Measured) -> Any:
-        if (self.measure, self.field) == ("correlations", "interval"):
-            return measured.interval("spearman")
-        result = getattr(measured, self.measure)
+        if self.field == "interval" and self.measure in RESAMPLED:
+            return measured.interval(RESAMPLED[self.measure])
+        result = measured.find_result(self.measure)
         for name in self.field.split("."):
             result = getattr(result, name, None)
         return result
@@ -309,7 +331,7 @@ class Column:
             return EMPTY_CELL
         written = number(value, self.form)
         if self.total:
-            written += f" of {getattr(getattr(measured, self.measure), self.total):,}"
+            written += f" of {getattr(measured.find_result(self.measure), self.total):,}"
         return written
 
 
@@ -339,7 +361,7 @@ class Yardstick(Column):
 
     def compute_chance(self, measured: Measured) -> float:
         guessing = 0.5 if self.better == LOWER else 0.0
-        return float(getattr(getattr(measured, self.measure), "baseline", guessing))
+        return float(getattr(measured.find_result(self.measure), "baseline", guessing))
 
     def write(self, value: float) -> str:
         return number(value, ".1%" if self.is_share else ".2f")
@@ -393,6 +415,22 @@ COLUMNS: tuple[Column, ...] = (
     *_error("triplets", "triplet error"),
     *_accuracy("neighbours", "k-NN", "k-NN", "{k}-NN"),
     *_accuracy("probe", "probe", "Probe", "probe"),
+    Yardstick(
+        "read-back",
+        "recall",
+        "recall of 10",
+        ".1%",
+        HIGHER,
+        group="read-back",
+        name="read-back",
+        title="read-back recall",
+        short="Read-back",
+        axis="share of words ↑",
+    ),
+    Column("read-back", "interval", "95% interval", ".1%", group="read-back"),
+    Column("read-back", "recall_of_few", "recall of 5", ".1%", group="read-back"),
+    Column("read-back", "baseline", "frequent words", ".1%", group="read-back"),
+    Column("read-back", "ceiling", "at most", ".1%", group="read-back"),
     Column("uniformity", "alignment", "alignment", better=LOWER, group="embeddings"),
     Column("uniformity", "uniformity", "uniformity", better=LOWER, group="embeddings"),
 )
@@ -442,6 +480,13 @@ EXPLAINED: dict[Measure, str] = {
     "uniformity": (
         "Alignment is the mean squared distance of similar texts; uniformity says how evenly all "
         "texts are spread."
+    ),
+    "read-back": (
+        "Read-back guesses the words of a text from its embedding alone. Recall of 10 is the share "
+        "of the texts' different words that are among ten guesses a text. A neural embedding is "
+        "put into the model: guesses are the words that it makes likelier. For another vector they "
+        "are the words whose own vectors are nearest. The baseline always guesses the ten most "
+        "frequent words of the texts."
     ),
     "paraphrases": (
         "tau-c says how well cosine similarity follows the quality that varies while the two "
@@ -882,7 +927,7 @@ RESULTS_FORMAT = RecordFormat(
     classes=(
         Accuracy, Blueprint, BrokenCount, Cell, Compared, Confusion, Correlation, EmbedderSpec,
         EvaluationPlan, GroupedData, Grouping, LabelledData, Measured, MeasureSettings, Outvoted,
-        Overlap, ParaphraseData, ProbingTask, QualityMap, Results, Row, ScoredData, Uniformity,
-        WorstTriplets,
+        Overlap, ParaphraseData, ProbingTask, QualityMap, ReadBack, Results, Row, ScoredData,
+        Uniformity, WorstTriplets,
     ),
 )  # fmt: skip

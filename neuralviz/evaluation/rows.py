@@ -6,17 +6,20 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
-from neuralviz.embedders.specs import JOIN, METHODS, embedder_spec, embedder_specs, method_labels
+from neuralviz.embedders.specs import (
+    JOIN,
+    METHODS,
+    EmbedderSpec,
+    embedder_spec,
+    embedder_specs,
+    method_labels,
+)
 from neuralviz.errors import SettingsError, check_choice
 from neuralviz.layers.settings import PARTS
 from neuralviz.micro_tuning.settings import DEFAULT_BLUEPRINTS, PRECISIONS
 from neuralviz.models import BUNDLED
 from neuralviz.models.shared import LOADERS, Loaders
-
-if TYPE_CHECKING:
-    from neuralviz.embedders.specs import EmbedderSpec
 
 NOTHING_IMPORTED: Mapping[str, EmbedderSpec] = MappingProxyType({})
 ABLATION_EPOCHS = "5"  # as in the paper's ablations

@@ -50,7 +50,7 @@ def explain_measures(results: Results, data: int) -> list[str]:
     return [
         sentence
         for name, sentence in EXPLAINED.items()
-        if any(getattr(result, name) for result in measured)
+        if any(result.find_result(name) for result in measured)
     ]
 
 

@@ -58,6 +58,7 @@ YARDSTICKS_IN_SHORT = {
     "correlations": "A correlation of 1 is people's order of the pairs, 0 is chance.",
     "pairs": "A **comparison** is of a similar and a dissimilar pair; it is wrong unless the "
     "similar pair is rated as more similar.",
+    "read-back": "**Read-back** guesses ten words of a text from its embedding alone.",
     "triplets": "A **triplet** is a text, one of its group, and one of another group; it is "
     "**broken** (wrong) unless the one of its group is nearer.",
 }
@@ -146,6 +147,8 @@ def _describe_guessing(yardstick: Yardstick, measured: numbers.Measured, noun: s
     reached = _write_value(yardstick, yardstick.compute_chance(measured))
     if yardstick.measure in _BY_LABELS:
         return f"always guessing the most frequent {noun} ({reached})"
+    if yardstick.measure == "read-back":
+        return f"always guessing the ten most frequent words ({reached})"
     return f"chance ({reached})" if yardstick.is_share else "chance (0)"
 
 
@@ -153,7 +156,7 @@ def _describe_measured(
     data: DataSet, measured: numbers.Measured, yardstick: Yardstick, quote: Name
 ) -> Measured:
     """What a yardstick measures, in the words of the headline."""
-    noun, result = _label_noun(data, quote), getattr(measured, yardstick.measure)
+    noun, result = _label_noun(data, quote), measured.find_result(yardstick.measure)
     chance = _write_value(yardstick, yardstick.compute_chance(measured))
     if yardstick.measure in _BY_LABELS:
         question = TASKS[data.task].question if isinstance(data, ProbingTask) else ""
@@ -162,6 +165,10 @@ def _describe_measured(
             clause = predict_labels(noun, result.k)
         guessing = f"always guessing the most frequent {noun} reaches {chance}"
         return Measured(clause, many(result.n, "text"), "of", True, guessing)
+    if yardstick.measure == "read-back":
+        guessing = f"the ten most frequent words find {chance}"
+        clause = "ten guesses from each embedding find"
+        return Measured(clause, f"{many(result.n, 'word')} of the texts", "of", True, guessing)
     if yardstick.measure in _BROKEN:
         clause, unit = _BROKEN[yardstick.measure]
         return Measured(clause, many(result.total, unit), "of", True, f"chance is {chance}")
@@ -274,7 +281,7 @@ def name_kinds(data: DataSet, quote: Name) -> tuple[str, str]:
 
 def title_yardstick(data: DataSet, measured: numbers.Measured, yardstick: Yardstick) -> str:
     """What a yardstick's figure shows; a share has the words of the verdict."""
-    if not yardstick.is_share:
+    if not yardstick.is_share or yardstick.measure == "read-back":
         return begin(yardstick.title)
     clause = _describe_measured(data, measured, yardstick, _shorten_noun).clause
     return begin(clause.removesuffix(" for").removesuffix(" in"))

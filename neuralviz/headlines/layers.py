@@ -50,25 +50,22 @@ CLEARLY = 0.05  # cosines that differ by less are not told apart
 
 def describe_best_layer(
     by_layer: Mapping[str, Sequence[MeasuredPooling]],
-    coefficient: str,  # one of `COEFFICIENTS`
-    name: str,  # of the coefficient
     *,
     is_whole: bool = True,  # all layers are measured
-    noun: str = "sentence pair",
 ) -> tuple[str, BestLayer | None]:
     """Which layer follows people's scores best, compared with the last one; also that layer."""
-    best = best_layer(by_layer, coefficient)
+    best = best_layer(by_layer, "spearman")
     n_pairs = next((len(layers[0].scores) for layers in by_layer.values() if layers), 0)
-    pairs = many(n_pairs, noun)
+    pairs = many(n_pairs, "sentence pair")
     if best is None:
-        return f"{name} is undefined for every layer on {pairs}.", None
-    median = reversed_median(by_layer, coefficient) if is_whole else None
+        return f"Spearman is undefined for every layer on {pairs}.", None
+    median = reversed_median(by_layer, "spearman") if is_whole else None
     if median is not None:
         return (
-            f"No layer follows people's scores: the median {name} correlation of all layers is "
+            f"No layer follows people's scores: the median Spearman correlation of all layers is "
             f"{number(median, '.2f')} on {pairs}. {REVERSE}"
         ), best
-    measured = Measured(f"the {name} correlation with people's scores is", pairs)
+    measured = Measured("the Spearman correlation with people's scores is", pairs)
     layer_name = f"the last layer ({best.layer})" if best.is_last else f"layer {best.layer}"
     winner = Entry(f"the {POOLING_NAMES[best.pooling]} in {layer_name}", best.value)
     if best.rival is None:
@@ -76,7 +73,7 @@ def describe_best_layer(
     layers, rival = by_layer[best.pooling], best.rival
     bounds, reason = None, ""
     if is_whole:
-        bounds = interval_of_difference(layers[best.layer], layers[rival], coefficient)
+        bounds = interval_of_difference(layers[best.layer], layers[rival], "spearman")
         reason = f"{pairs} are too few to tell whether the difference is significant"
     rival_name = "the last layer" if rival == len(layers) - 1 else f"layer {rival}"
     second = Entry(rival_name, best.rival_value)
@@ -116,13 +113,13 @@ TEXT_IN_SHORT = (
 )
 
 
-def explain_layers(coefficient: str, headline: str) -> str:
+def explain_layers(headline: str) -> str:
     """What a figure of layers and people's scores shows, and its headline's terms; markdown."""
     return (
         "People scored how alike the texts of a pair are; the model's score is their cosine "
         f"similarity at a layer. {COSINE_IN_SHORT} Here, an embedding is the vector of one token "
         "(a word, a part of it, or the mark at the start or end), or the mean of all; layer 0 is "
-        f"what the first one reads. **{coefficient}**: 1 if cosines and people's scores rise "
+        "what the first one reads. **Spearman**: 1 if cosines and people's scores rise "
         f"together, 0 if they are unrelated. {explain_interval(headline)}"
     ).rstrip()
 

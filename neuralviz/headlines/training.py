@@ -1,17 +1,13 @@
-"""What a training and a table of trainings show: sentences of markdown."""
+"""What a training shows: sentences of markdown."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from neuralviz.headlines import (
-    SIGNIFICANT,
     UNSURE,
-    WRITTEN_ALIKE,
     Entry,
     Headline,
     Measured,
@@ -24,12 +20,8 @@ from neuralviz.headlines import (
 from neuralviz.maps.neighbours import K
 from neuralviz.maps.shares import paired_share_interval, wilson_interval
 from neuralviz.training.record import Lesson, kept_neighbours
-from neuralviz.training.settings import PAIR_LINES
+from neuralviz.training.settings import PAIR_LINES, TrainingSettings
 from neuralviz.words import joined, many, number
-
-if TYPE_CHECKING:
-    from neuralviz.evaluation.training_tables import TrainingCell
-    from neuralviz.training.settings import TrainingSettings
 
 
 def trained_part(settings: TrainingSettings, table: str = "the embedding table alone") -> str:
@@ -164,31 +156,3 @@ def describe_moves(lesson: Lesson) -> str:
         f"After training with {pairs} ({PAIR_LINES[pairs]}), **{written} of a text's {n}** nearest "
         "texts are new, on average."
     )
-
-
-def describe_table(cells: Sequence[TrainingCell], label: str) -> str:
-    """Which row of a table of trainings is ahead at the last layer; ``label`` is markdown."""
-    if not cells:
-        return ""
-    rows: dict[str, list[float]] = {}
-    for cell in cells:
-        rows.setdefault(f"**{cell.row}**", []).append(cell.layers[-1])
-    ranked = sorted(rows, key=lambda row: -np.mean(rows[row]))
-    best, *entries = [Entry(row, float(np.mean(rows[row]))) for row in ranked]
-    seeds = many(len(rows[ranked[0]]), "seed")
-    clause = predict_labels(label, K)
-    measured = Measured(
-        clause, f"the texts ({'mean of ' * (seeds != '1 seed')}{seeds})", "of", is_share=True
-    )
-    if not entries:
-        return Headline(measured, best).write_sentence()
-    rivals = tuple(entry for entry in entries if best.value - entry.value < WRITTEN_ALIKE)
-    outcome: Literal["level", "unknown"] = "level" if rivals else "unknown"
-    reason = f"{seeds} cannot tell whether the difference is significant"
-    highest = max(max(rows[row]) for row in ranked[1:])
-    sizes = [len(rows[row]) for row in ranked]
-    by_chance = len(rows) / math.comb(sum(sizes), sizes[0])  # that one row has all the best runs
-    if not rivals and min(rows[ranked[0]]) > highest and by_chance <= SIGNIFICANT:
-        reason = f"each run with {best.name} is better than all other runs"
-    rivals = rivals or (entries[0],)
-    return begin(Headline(measured, best, rivals, outcome, reason=reason).write_sentence())

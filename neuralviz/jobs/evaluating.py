@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from neuralviz.embedders.specs import list_models
 from neuralviz.errors import ShouldStop, StoreError
-from neuralviz.evaluation.data import read_data
+from neuralviz.evaluation.data import DataSet, read_data
 from neuralviz.evaluation.measures import evaluate
 from neuralviz.evaluation.probing_tasks import ProbingTask
 from neuralviz.evaluation.results import RESULTS_FORMAT, EvaluationPlan, Event, Results
@@ -20,9 +19,6 @@ from neuralviz.models.shared import LOADERS, ModelRef
 from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source
 from neuralviz.store.corpora import CorpusStore
-
-if TYPE_CHECKING:
-    from neuralviz.evaluation.data import DataSet
 
 
 @dataclass(frozen=True, eq=False)

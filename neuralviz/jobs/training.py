@@ -1,4 +1,4 @@
-"""Training with progress: ways to make pairs side by side, and tables of trainings."""
+"""Training with progress: ways to make pairs side by side."""
 
 from __future__ import annotations
 
@@ -13,13 +13,6 @@ from typing import TYPE_CHECKING
 from neuralviz import training
 from neuralviz.errors import ShouldStop, TextError, check_stop
 from neuralviz.evaluation.measures import kept_vectors
-from neuralviz.evaluation.training_tables import (
-    RowProgress,
-    TrainingCell,
-    fill_table,
-    training_table,
-)
-from neuralviz.files import RecordFormat
 from neuralviz.jobs.task import KeptTask, Progress
 from neuralviz.maps.neighbours import K
 from neuralviz.maps.projection import lay_out_snapshots
@@ -235,64 +228,3 @@ def first_label(corpus: Corpus) -> str:
 def recorded_lessons() -> tuple[Lesson, ...]:
     """Result of ``scripts/record_training.py``; empty without its file."""
     return LESSONS_FORMAT.read(sample_data() / RECORDED) or ()
-
-
-# --- tables of trainings -------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class FilledTable:
-    cells: tuple[TrainingCell, ...] = ()  # finished
-    current: RowProgress | None = None  # None before the first training and after the last
-
-
-@dataclass(frozen=True)
-class FillTrainingTable(KeptTask[RowProgress | TrainingCell, FilledTable]):
-    """Fill a table with a training for every row and seed; finished ones are reused."""
-
-    format = RecordFormat("a table", version=3, classes=(FilledTable, RowProgress, TrainingCell))
-
-    table: str  # name
-    model: ModelRef  # to start from
-    corpus: str  # id
-    labels: str  # column
-    settings: TrainingSettings  # shared by all rows
-    seeds: tuple[int, ...]  # of each row
-
-    def start(self) -> FilledTable:
-        return FilledTable()
-
-    def events(self, should_stop: ShouldStop) -> Generator[RowProgress | TrainingCell, None, None]:
-        store = CorpusStore()
-        corpus = store.corpus(self.corpus)
-        model = shared_text_model(self.model.id)
-        yield from fill_table(
-            training_table(self.table).rows(self.settings, model.n_blocks),
-            model,
-            store.texts(corpus),
-            store.label_names(corpus, self.labels),
-            seeds=self.seeds,
-            should_stop=should_stop,
-        )
-
-    def fold(
-        self, result: FilledTable, events: Sequence[RowProgress | TrainingCell]
-    ) -> FilledTable:
-        cells = tuple(event for event in events if isinstance(event, TrainingCell))
-        last = events[-1] if events else result.current
-        current = None if isinstance(last, TrainingCell) else last
-        return replace(result, cells=result.cells + cells, current=current)
-
-    def progress(self, result: FilledTable) -> Progress:
-        row = result.current
-        if row is None:
-            return Progress(doing=f"{len(result.cells)} rows are finished" if result.cells else "")
-        doing = f"Training {row.cell + 1} of {row.cells}: {row.row}, seed {row.seed}"
-        share = row.step / row.steps if row.steps else 0.0
-        if row.steps:
-            doing += f", step {row.step:,} of {row.steps:,}"
-        is_last = row.seed != self.seeds[0] or row.cell == row.cells - 1  # each row has begun
-        return Progress(row.cell + share, row.cells, doing=doing, is_last=is_last)
-
-    def cache_key(self) -> str:
-        return json.dumps([self.format.version, asdict(self)])

@@ -456,7 +456,6 @@ def numba_turn(should_stop: ShouldStop = never) -> Iterator[None]:
 
 K = 10
 TEXTS_AT_ONCE = 8192  # texts counted at once
-SPACE_METRICS = ("euclidean", "cosine")
 
 
 @dataclass(frozen=True)
@@ -548,29 +547,6 @@ def common_neighbours(first: Neighbours, second: Neighbours, k: int = K) -> np.n
         is_common = first.indices[rows, :k, None] == second.indices[rows, None, :k]
         shares[rows] = is_common.sum(axis=(1, 2)) / k
     return shares
-
-
-def knn_by_space(vectors: np.ndarray, labels: np.ndarray, tested: np.ndarray) -> dict[str, float]:
-    """k-NN accuracy of ``tested`` texts, by space and metric (crops paper, Table S2)."""
-    # uniform votes of untested texts alone; centring and whitening use all texts
-    from sklearn.decomposition import PCA
-    from sklearn.neighbors import KNeighborsClassifier
-
-    spaces = {
-        "raw": vectors,
-        "centred": vectors - vectors.mean(axis=0),
-        "whitened": PCA(whiten=True).fit_transform(vectors),
-    }
-    k = min(K, int((~tested).sum()))
-    return {
-        f"{name} {metric}": float(
-            KNeighborsClassifier(k, metric=metric, algorithm="brute")
-            .fit(points[~tested], labels[~tested])
-            .score(points[tested], labels[tested])
-        )
-        for name, points in spaces.items()
-        for metric in SPACE_METRICS
-    }
 
 
 def _collect_votes(

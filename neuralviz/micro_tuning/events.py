@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from neuralviz.files import RecordFormat
 from neuralviz.micro_tuning.settings import Blueprint, TuningSettings
 from neuralviz.models.tokens import TokenizedText
 from neuralviz.words import ShortRepr
+
+if TYPE_CHECKING:
+    from neuralviz.models import LanguageModel
 
 CANCELLING = 2.0  # sum of a layer's shares without their signs; above, they tell little
 
@@ -243,6 +247,21 @@ def neural_embeddings(deltas: tuple[np.ndarray, ...]) -> np.ndarray:
     """[text, dim] from per-layer [text, dim] deltas (neural paper, Equation 1)."""
     # each layer is normalised, then the concatenation; layers that did not move give zeros
     return unit_vectors(np.concatenate([unit_vectors(delta) for delta in deltas], axis=1))
+
+
+def take_apart(model: LanguageModel, settings: TuningSettings, embedding: np.ndarray) -> TextDelta:
+    """The deltas that a neural embedding came from, by their directions alone.
+
+    Zeros stay zeros; of two layers, one twice as long in the embedding, such as a mean, is twice
+    as long here. A unit-length layer gets the length that AdamW's steps can reach at most:
+    learning rate × epochs × √dim, which 5 epochs of the bundled model reach within 10%.
+    """
+    sizes = {layer.name: layer.size for layer in model.layers}
+    ends = np.cumsum([sizes[name] for name in settings.layers])
+    scale = settings.learning_rate * settings.epochs * math.sqrt(len(ends))
+    directions = np.split(np.asarray(embedding, dtype=np.float32), ends[:-1])
+    values = tuple(scale * math.sqrt(len(part)) * part for part in directions)
+    return TextDelta(model.id, settings.layers, values)
 
 
 class Part(NamedTuple):

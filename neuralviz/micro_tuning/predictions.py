@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from neuralviz.errors import SettingsError, ShouldStop, TextError, check_stop, never
-from neuralviz.micro_tuning.blanks import MAX_SCALE, split_at_blanks
+from neuralviz.micro_tuning.blanks import BLANK, MAX_SCALE, split_at_blanks
 from neuralviz.micro_tuning.cross_entropy import rows_at_once
 from neuralviz.micro_tuning.events import Candidate, FilledBlank, MaskedPredictions, TextDelta
 from neuralviz.micro_tuning.inputs import MaskedInput, Piece, group_inputs, mask_texts, pack_inputs
@@ -198,6 +198,26 @@ def fill_blanks(
     return tuple(
         _fill_blank(model, before, after, top, in_word) for before, after, in_word in blanks
     )
+
+
+@torch.no_grad()
+def compare_at_blank(
+    model: LanguageModel, layers: tuple[str, ...], all_deltas: Iterable[Sequence[np.ndarray]]
+) -> Iterator[np.ndarray]:
+    """[vocab] rise of each token's log probability at a mask without context, per deltas."""
+    network, piece = (
+        per_text_network(model, layers),
+        pack_inputs(model, [_mask_blanks(model, BLANK)]),
+    )
+    frozen_output = _run_frozen_part(network, piece)
+
+    def log_probability(deltas: Sequence[np.ndarray] | None) -> Tensor:
+        values = _tuned_values(model, layers, deltas)
+        vectors = _output_layer_inputs(network, piece, frozen_output, values)
+        return _compute_logits(network, vectors, values)[0].log_softmax(dim=0)
+
+    before = log_probability(None)
+    yield from ((log_probability(deltas) - before).cpu().numpy() for deltas in all_deltas)
 
 
 def _mask_blanks(model: LanguageModel, sentence: str) -> MaskedInput:

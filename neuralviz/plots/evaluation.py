@@ -13,11 +13,7 @@ from plotly.subplots import make_subplots
 from neuralviz.evaluation.rows import find_swept_options
 from neuralviz.evaluation.yardsticks import compute_leads
 from neuralviz.headlines import write_lead, write_values
-from neuralviz.headlines.evaluation import (
-    name_kinds,
-    short_name,
-    title_yardstick,
-)
+from neuralviz.headlines.evaluation import name_kinds, short_name, title_yardstick
 from neuralviz.plots.theme import (
     BLUE,
     DISSIMILAR,
@@ -337,7 +333,7 @@ def yardstick_figure(results: Results, data: int, yardstick: Yardstick) -> go.Fi
     measured = {
         row: result
         for row, _, result in results.finished(data)
-        if measure != "paraphrases" and getattr(result, measure) is not None
+        if measure != "paraphrases" and result.find_result(measure) is not None
     }
     if not measured:
         return None
@@ -370,7 +366,9 @@ def yardstick_figure(results: Results, data: int, yardstick: Yardstick) -> go.Fi
 
 
 def _find_baselines(yardstick: Yardstick, measured: Measured) -> dict[str, float]:
-    """What guessing, and what words alone, reach of an accuracy."""
+    """What guessing, and what words alone, reach of a share."""
+    if yardstick.measure == "read-back":
+        return {"most frequent words": yardstick.compute_chance(measured)}
     accuracy = measured.accuracies.get(yardstick.measure)
     if accuracy is None:
         return {}

@@ -50,14 +50,12 @@ MOST_GUESSES = 16  # tokens side by side with room for guesses in their cells
 _MOST_SHARES = 10  # words with a bar of their own
 _LEAST_SHARE = 0.005  # of what is drawn beside them
 TOKEN_HEIGHT = 26  # px
-_WORD_HEIGHT = 24  # px
 _POOLING_LOOKS = {  # all pooled vectors share one colour
     "mean": ("solid", "circle"),
     "cls": ("dash", "square"),
     "sep": ("dot", "diamond"),
     "last": ("dashdot", "triangle-up"),
 }
-_VARIANT_LOOKS = {"authors": ("solid", "circle"), "paper": ("dot", "diamond")}
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x")
 _HOVERED_CHARACTERS = 70
 MAX_KINDS = len(LAYER_COLOURS)
@@ -234,11 +232,9 @@ def leads_figure(sides: Mapping[str, np.ndarray], title: str) -> go.Figure:
 
 
 def layer_figure(
-    correlations: Mapping[str, Sequence[float]],
-    coefficient: str,
-    best: tuple[str, int] | None = None,
+    correlations: Mapping[str, Sequence[float]], best: tuple[str, int] | None = None
 ) -> go.Figure:
-    """Correlation by layer (from 0) and pooling, NaN for none, with the ``best`` ringed."""
+    """Spearman by layer (from 0) and pooling, NaN for none, with the ``best`` ringed."""
     hover = "layer %{x}: %{y:.3f}"
     traces = [
         _styled_line(
@@ -258,7 +254,7 @@ def layer_figure(
         traces,
         "Correlation with human scores by layer",
         _whole_numbers("layer", 0, n_layers - 1),
-        {"title": f"{coefficient} ↑", "zeroline": True},
+        {"title": "Spearman ↑", "zeroline": True},
     )
 
 

@@ -45,7 +45,6 @@ MAX_CELLS = 100_000  # of an animated heatmap
 FEW_EPOCHS = 12
 MOST_WORDS = 60  # whose shares are drawn
 ON_STAGE = 6  # tokens of a blank in presentation mode
-NO_TICKS = {"ticks": "", "showticklabels": False}
 
 
 def describe_run(record: RunRecord, text: int = 0) -> About:

@@ -325,10 +325,10 @@ def figure_html(figure: go.Figure, height: int | None = None) -> str:
     return style(page, dark=False).to_html(full_html=False, include_plotlyjs=False, config=config)
 
 
-def page_html(provenance: About, body: str, *, title: str = "") -> str:
+def page_html(provenance: About, body: str) -> str:
     """A page with title, settings and date, which works offline: with figures it has 5 MB.
 
-    ``title`` is the fallback for the browser tab. A click on a table's head sorts it.
+    A click on a table's head sorts it.
     """
     settings = "".join(
         f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>"
@@ -343,7 +343,7 @@ def page_html(provenance: About, body: str, *, title: str = "") -> str:
 <head>
 <meta charset="utf-8">{_OFFLINE}
 <meta name="viewport" content="width=device-width">
-<title>{escape(provenance.title or title or "neuralviz")}</title>
+<title>{escape(provenance.title or "neuralviz")}</title>
 <style>body {{ font-family: {FONT} }}
 {_STYLE}{TABLE_STYLE}</style>
 {library}

@@ -391,9 +391,7 @@ def cell_labels(
     return {"text": text, "texttemplate": "%{text}"}
 
 
-def cell_values(
-    values: np.ndarray, format_value: Callable[[float], str] = format_two_places
-) -> dict[str, Any]:
+def cell_values(values: np.ndarray) -> dict[str, Any]:
     """Write values into the cells if they fit, else show a colour bar."""
     has_room = values.shape[1] <= FEW_COLUMNS
-    return {"showscale": not has_room, **(cell_labels(values, format_value) if has_room else {})}
+    return {"showscale": not has_room, **(cell_labels(values) if has_room else {})}

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from neuralviz.evaluation.training_tables import TrainingCell, TrainingTable, training_numbers
 from neuralviz.headlines.training import trained_part
 from neuralviz.plots.corpus_map import COLOURS
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import (
-    AFTER,
     BARE,
     BEFORE,
     FEW_COLUMNS,
     PAIR_COLOURS,
-    TOP_DOWN,
     Trace,
     bar_title,
-    bars,
     cells,
     dots,
     draw,
@@ -212,55 +208,3 @@ def _draw_lines(ends: np.ndarray, colours: Sequence[str], followed: Sequence[int
     ring: Trace = {"size": 14, "marker": {"symbol": "circle-open", "line": {"width": 2}}}
     rings = dots(x, y, BEFORE, name="before training", **ring)
     return [*lines, rings, dots(now_x, now_y, [colours[i] for i in followed], size=14, **hidden)]
-
-
-# --- tables ------------------------------------------------------------------------------------
-
-
-def training_table_figure(
-    table: TrainingTable, training_cells: Sequence[TrainingCell], label: str
-) -> go.Figure:
-    """A training table with the range over seeds: bars, or lines over layers, epochs or spaces."""
-    numbers = training_numbers(table, training_cells)
-    numbers = numbers.drop(columns=["steps", "seconds", "diverged"])
-    draw_rows = _row_bars if table.columns == "accuracy" else _row_lines
-    place = "last layer" if table.columns == "accuracy" else table.columns
-    title = f"10-NN accuracy of “{escape(shorten(label, 30))}”, {place} ↑"
-    return draw_rows(numbers).update_layout(title=title)
-
-
-def _row_colour(row: str) -> str:
-    if "before" in row:
-        return BEFORE
-    return next((PAIR_COLOURS[kind] for kind in PAIR_COLOURS if kind in row), AFTER)
-
-
-def _seed_range(low: Any, mean: Any, high: Any, *, visible: bool) -> dict[str, Any]:
-    return {"type": "data", "array": high - mean, "arrayminus": mean - low, "visible": visible}
-
-
-def _row_bars(numbers: pd.DataFrame) -> go.Figure:
-    accuracies = numbers.groupby("row", sort=False)["last layer"]
-    mean, low, high = accuracies.mean(), accuracies.min(), accuracies.max()
-    names, colours = map(escape, mean.index), map(_row_colour, mean.index)
-    look: Trace = {"texttemplate": "%{x:.1%}", "textposition": "inside"}
-    look |= {"insidetextanchor": "start", "orientation": "h"}
-    look["error_x"] = _seed_range(low, mean, high, visible=bool((high > low).any()))
-    rows = bars(mean, list(names), list(colours), "%{y}: %{x:.1%}", **look)
-    x = {"tickformat": ".0%", "rangemode": "tozero", "title": "accuracy"}
-    return draw([rows], None, x, TOP_DOWN, showlegend=False)
-
-
-def _row_lines(numbers: pd.DataFrame) -> go.Figure:
-    names = [name for name in numbers.columns if name not in ("row", "seed")]
-    traces = []
-    for row, row_numbers in numbers.groupby("row", sort=False):
-        values = row_numbers[names].to_numpy(float)
-        low, mean, high = (f(values, axis=0) for f in (np.nanmin, np.nanmean, np.nanmax))
-        name = escape(str(row))
-        look: Trace = {"width": 4, "dash": "dot" if row == "before" else "solid", "name": name}
-        look["error_y"] = _seed_range(low, mean, high, visible=len(values) > 1)
-        colour, hover = _row_colour(str(row)), f"{name}<br>%{{x}}: %{{y:.1%}}"
-        traces.append(line(names, mean, colour, hover, **look))
-    x = {"type": "category"}
-    return draw(traces, None, x, ACCURACY, showlegend=True)

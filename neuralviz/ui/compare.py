@@ -28,7 +28,7 @@ from neuralviz.evaluation.similarity import (
     rank_differences,
     usable_labels,
 )
-from neuralviz.headlines import COSINE_IN_SHORT, METHOD_LINES, explain_interval, explain_methods
+from neuralviz.headlines import COSINE_IN_SHORT, explain_interval, explain_methods
 from neuralviz.headlines.micro_tuning import warn_of_unread
 from neuralviz.headlines.similar_texts import (
     describe_agreement,
@@ -75,12 +75,7 @@ from neuralviz.ui.page import (
     slide,
     wide_columns,
 )
-from neuralviz.ui.runs import (
-    RunSentences,
-    SessionRuns,
-    find_current_run,
-    show_current_run,
-)
+from neuralviz.ui.runs import RunSentences, SessionRuns, find_current_run, show_current_run
 from neuralviz.words import joined, many, name_texts, number
 
 RUNS = SessionRuns("compare")
@@ -102,7 +97,6 @@ FORMS = ("headline", "question", "diary", "complaint")
 AS_GIVEN, CLUSTERED = "Original", "Clustered by the first method"  # orders of texts
 HEIGHTS = {1: 560, 2: 460, 3: 390, 4: 460}  # px, by the number of methods
 LISTED_PAIRS = 500
-METHODS_IN_SHORT = explain_methods(METHOD_LINES)
 EXPLANATION = "Why?"
 ARRIVED = "compare-arrived"  # session state: whether another page's button led to it just now
 TEXT_COLUMNS = ("text A", "text B")

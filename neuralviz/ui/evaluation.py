@@ -40,13 +40,7 @@ from neuralviz.evaluation.results import (
     Table,
     Yardstick,
 )
-from neuralviz.evaluation.rows import (
-    EXPERIMENTS,
-    Row,
-    experiment_rows,
-    method_rows,
-    spec_rows,
-)
+from neuralviz.evaluation.rows import EXPERIMENTS, Row, experiment_rows, method_rows, spec_rows
 from neuralviz.evaluation.yardsticks import (
     best_first,
     compute_leads,
@@ -135,10 +129,13 @@ OWN_METHODS = "Methods"
 SAVED_EMBEDDINGS = "Saved embeddings"
 LAYER_TABLES = ("layers", "ablations", "layer-by-layer")  # rows depend on the model
 CORPUS_KINDS: dict[str, CorpusKind] = {"Nearest neighbours": "labels", "Triplets": "groups"}
-NO_PROBE, LABELS = "none", "labels"
-PROBE_NAMES = {NO_PROBE: "No probe", LABELS: "Labels"}
+NO_PROBE, LABELS, WORDS = "none", "labels", "words"
+PROBE_NAMES = {NO_PROBE: "No probe", LABELS: "Labels", WORDS: "Words of the text (read-back)"}
 PROBE_NAMES |= {name: task.title for name, task in TASKS.items()}
-PROBE_HELP = "A small network learns to tell the labels, or something else, from the embeddings."
+PROBE_HELP = (
+    "A small network learns to tell the labels, or something else, from the embeddings. Words of "
+    "the text are read from each embedding without learning."
+)
 _TABLE_COLUMNS = (
     "sentence1, sentence2 and score; text and group; text and label; or original, generated, "
     "varies, value, fixed1 and fixed2"
@@ -335,14 +332,15 @@ def _choose_probe(choice: DataChoice) -> tuple[DataChoice, tuple[Measure, ...]]:
     is_labelled = isinstance(data, LabelledData)
     task = st.selectbox(
         "Probe",
-        [NO_PROBE, *[LABELS] * is_labelled, *TASKS],
+        [NO_PROBE, *[LABELS] * is_labelled, *[WORDS] * ("read-back" in data.measures), *TASKS],
         format_func=PROBE_NAMES.__getitem__,
         key="probe-of-labels" if is_labelled else "probe",
         bind="query-params",
         help=PROBE_HELP,
     )
-    if task == LABELS:
-        return choice, (*data.by_default, "probe")
+    measures: dict[str, Measure] = {LABELS: "probe", WORDS: "read-back"}
+    if task in measures:
+        return choice, (*data.by_default, measures[task])
     if task not in TASKS:
         return choice, ()
     st.caption(TASKS[task].line)

@@ -27,6 +27,7 @@ from neuralviz.jobs.ladder import ClimbLadder, LookAtLayers, ScoreTwoTexts, TwoS
 from neuralviz.layers.settings import POOLING_NAMES, POOLINGS, PoolingName
 from neuralviz.models.shared import ModelRef
 from neuralviz.plots import ladder as plots
+from neuralviz.plots.layers import layer_figure
 from neuralviz.plots.report import About
 from neuralviz.reading.pairs import ScoredPairs
 from neuralviz.training import similarity
@@ -42,7 +43,6 @@ from neuralviz.ui.choices import (
 )
 from neuralviz.ui.figures import list_worst, quote, show_figure, show_table
 from neuralviz.ui.inputs import choose_pairs, put_upload_in_address, remember_texts
-from neuralviz.ui.layers import draw_layers, tabulate_coefficients
 from neuralviz.ui.limits import character_limit, effective_settings
 from neuralviz.ui.page import (
     dim_old_results,
@@ -83,6 +83,8 @@ PATIENCE = 0.5  # seconds: two texts are scored by then, once the model is loade
 HEIGHT = 300  # px
 N_BASELINES = 3  # lines of a new ladder
 N_WORST = 20  # predictions in the table
+COEFFICIENTS = {"Spearman": "spearman", "Pearson": "pearson", "Kendall tau-b": "kendall_b"}
+COEFFICIENTS |= {"Kendall tau-c": "kendall_c", "pairs": "n"}
 _ON_STAGE = ("Predictions", "Errors")  # the first views; the others need more words
 _SILENT = RunSentences(start="Loading the model …", done="")
 
@@ -262,15 +264,28 @@ def _show_layers(looking: Run[Ladder], _write: Write) -> None:
 
 
 def _draw_layers(model_id: str, ladder: Ladder, live: bool) -> None:
-    sentence, figure = draw_layers(ladder.layers, "Spearman", is_whole=not live)
+    sentence, best = headlines.describe_best_layer(ladder.layers, is_whole=not live)
+    values = {
+        name: [layer.correlation.spearman for layer in measured]
+        for name, measured in ladder.layers.items()
+    }
+    figure = layer_figure(values, (best.pooling, best.layer) if best is not None else None)
     figure.update_layout(legend={"xref": "container"})
     if not ladder.layers:
         sentence = "Every text is read once, for its vectors at all layers."
         figure.update_layout(yaxis={"range": [0, 1]}, xaxis={"range": [0, 6], "tickvals": []})
-    numbers = partial(tabulate_coefficients, ("pooling", "layer"), ladder.layers)
+
+    def tabulate_layers() -> pd.DataFrame:
+        return pd.DataFrame(
+            {"pooling": name, "layer": layer}
+            | {label: getattr(row.correlation, field) for label, field in COEFFICIENTS.items()}
+            for name, measured in ladder.layers.items()
+            for layer, row in enumerate(measured)
+        )
+
     show_headline(sentence, key=f"{KEY}-layers")
-    show_only_on_stage(f"{KEY}-layers").markdown(headlines.explain_layers("Spearman", sentence))
-    _drawing(model_id)(figure, "correlation-by-layer", numbers, height=HEIGHT + 40)
+    show_only_on_stage(f"{KEY}-layers").markdown(headlines.explain_layers(sentence))
+    _drawing(model_id)(figure, "correlation-by-layer", tabulate_layers, height=HEIGHT + 40)
 
 
 def _show_numbers(ladder: Ladder, _write: Write) -> None:

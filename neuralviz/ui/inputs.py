@@ -328,8 +328,8 @@ _cache = partial(st.cache_data, max_entries=8, show_spinner=False, hash_funcs=BY
 read_uploaded, _read_pairs = _cache()(read_table), _cache()(read_pairs)
 
 
-def choose_pairs(key: str, max_pairs: int | None = None) -> ScoredPairs | None:
-    """Ask for the example's pairs or ``max_pairs`` of a table; None, with a message."""
+def choose_pairs(key: str) -> ScoredPairs | None:
+    """Ask for the example's pairs or those of a table; None, with a message."""
     open_upload(key)
     source = choose_one(
         st.segmented_control,
@@ -350,10 +350,8 @@ def choose_pairs(key: str, max_pairs: int | None = None) -> ScoredPairs | None:
     except NeuralvizError as error:
         show_error(error)
         return None
-    counted, limit = many(len(pairs), "pair"), row_limit(max_pairs or MAX_ROWS, texts_in_row=2)
-    if max_pairs and len(pairs) > limit:
-        counted, pairs = f"Using the first {limit:,} of {counted}", pairs.first(limit)
-    st.caption(plain(" ".join([f"{counted} from {table[0].name}.", *pairs.notes])))
+    counted = f"{many(len(pairs), 'pair')} from {table[0].name}."
+    st.caption(plain(" ".join([counted, *pairs.notes])))
     return pairs
 
 

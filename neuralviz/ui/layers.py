@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 import streamlit as st
 
-from neuralviz.evaluation.best_layer import MeasuredPooling
 from neuralviz.headlines import layers as headlines
 from neuralviz.headlines.micro_tuning import warn_of_unread
 from neuralviz.jobs import Run
@@ -48,18 +46,8 @@ from neuralviz.ui.choices import (
     load_model_or_none,
 )
 from neuralviz.ui.downloads import table_files
-from neuralviz.ui.figures import (
-    Handlers,
-    allow_swiping,
-    list_cells,
-    show_figure,
-    show_html,
-)
-from neuralviz.ui.inputs import (
-    ALL_EXAMPLES,
-    VIEW,
-    ask_text_fields,
-)
+from neuralviz.ui.figures import Handlers, allow_swiping, list_cells, show_figure, show_html
+from neuralviz.ui.inputs import ALL_EXAMPLES, VIEW, ask_text_fields
 from neuralviz.ui.micro_tuning import find_layers, list_presets
 from neuralviz.ui.page import (
     dim_old_results,
@@ -374,51 +362,6 @@ def _show_layer_weights(states: TokenStates, weights: TokenWeights, draw: Draw) 
         f"**Combined** is {weights.settings.omega:.0%} alignment and "
         f"{1 - weights.settings.omega:.0%} novelty."
     )
-
-
-# --- layers against human scores, as other pages draw them ----------------------------------------
-
-
-COEFFICIENTS = {"Spearman": "spearman", "Pearson": "pearson", "Kendall tau-b": "kendall_b"}
-_NUMBERS = {**COEFFICIENTS, "Kendall tau-c": "kendall_c", "pairs": "n"}  # columns of tables
-
-
-def _get_values(measured: Iterable[MeasuredPooling], coefficient: str) -> list[float]:
-    return [getattr(row.correlation, COEFFICIENTS[coefficient]) for row in measured]
-
-
-def draw_layers(
-    by_layer: Mapping[str, Sequence[MeasuredPooling]],
-    coefficient: str,
-    *,
-    is_whole: bool,
-    noun: str = "sentence pair",
-) -> tuple[str, go.Figure]:
-    """A sentence on the layer that agrees best with the scores, and the figure of all layers."""
-    sentence, best = headlines.describe_best_layer(
-        by_layer, COEFFICIENTS[coefficient], coefficient, is_whole=is_whole, noun=noun
-    )
-    values = {name: _get_values(layers, coefficient) for name, layers in by_layer.items()}
-    place = (best.pooling, best.layer) if best is not None else None
-    return sentence, plots.layer_figure(values, coefficient, place)
-
-
-def tabulate_coefficients(
-    heads: tuple[str, str],  # of the two columns that say which one it is
-    measured: Mapping[str, Sequence[MeasuredPooling] | Mapping[str, MeasuredPooling]],
-    first: int = 0,  # number of the first in a sequence
-) -> pd.DataFrame:
-    """A row for everything measured, with all coefficients."""
-    numbered = {
-        name: rows if isinstance(rows, Mapping) else dict(enumerate(rows, first))
-        for name, rows in measured.items()
-    }
-    rows = [
-        (name, place, *(getattr(row.correlation, field) for field in _NUMBERS.values()))
-        for name, places in numbered.items()
-        for place, row in places.items()
-    ]
-    return pd.DataFrame(rows, columns=[*heads, *_NUMBERS])
 
 
 # --- the lens: what the model would predict from every layer --------------------------------------

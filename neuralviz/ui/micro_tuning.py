@@ -67,12 +67,7 @@ from neuralviz.ui.choices import (
     load_model_or_none,
 )
 from neuralviz.ui.downloads import offer_table
-from neuralviz.ui.figures import (
-    allow_swiping,
-    list_cells,
-    show_figure,
-    show_table,
-)
+from neuralviz.ui.figures import allow_swiping, list_cells, show_figure, show_table
 from neuralviz.ui.inputs import (
     ALL_EXAMPLES,
     View,

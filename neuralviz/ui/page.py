@@ -63,9 +63,9 @@ def plain(text: str) -> str:
     return _AT_START.sub(r"\1\\\2", _MARKDOWN.sub(r"\\\g<0>", apart))
 
 
-def show_error(error: NeuralvizError, replacement: str = "") -> None:
-    """Show what is wrong and what to do; ``replacement`` says what is shown instead."""
-    st.error(plain(f"{error} {replacement}".rstrip()))
+def show_error(error: NeuralvizError) -> None:
+    """Show what is wrong and what to do."""
+    st.error(plain(str(error)))
 
 
 # --- the stage, and the browser scripts ----------------------------------------------------------

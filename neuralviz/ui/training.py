@@ -1,4 +1,4 @@
-"""The training page below its title: its widgets, a training, its encoder, the experiments."""
+"""The training page below its title: its widgets, a training, its encoder."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ import streamlit as st
 
 from neuralviz import training
 from neuralviz.errors import NeuralvizError, StoreError
-from neuralviz.evaluation import training_tables as tables
 from neuralviz.files import corpus_view
 from neuralviz.headlines import training as headlines
 from neuralviz.jobs import Run
 from neuralviz.jobs import training as jobs
-from neuralviz.jobs.training import FilledTable, FillTrainingTable, TrainOnCorpus
+from neuralviz.jobs.training import TrainOnCorpus
 from neuralviz.models import BUNDLED, MINILM
 from neuralviz.models.shared import (
     check_free_name,
@@ -33,13 +32,7 @@ from neuralviz.paths import app_folder
 from neuralviz.plots import training as plots
 from neuralviz.plots.report import About
 from neuralviz.store.corpora import Corpus, CorpusStore, add_once
-from neuralviz.training.record import (
-    CURVES,
-    Lesson,
-    NewNeighbours,
-    Watch,
-    new_neighbours,
-)
+from neuralviz.training.record import CURVES, Lesson, NewNeighbours, Watch, new_neighbours
 from neuralviz.training.settings import (
     LEARNING_RATE,
     PAIR_KINDS,
@@ -73,12 +66,8 @@ from neuralviz.words import many
 Lessons = tuple[Lesson, ...]
 
 RUNS = SessionRuns("training")
-TABLES = SessionRuns("training-table")
 HEIGHT = 310  # px, of the figures on the first screen
 N_LISTED = 15  # texts whose neighbours changed most
-FILL = "Fill the table"
-MOST_SEEDS = 10
-PIXELS_A_ROW = 46
 CORPUS = "training-corpus"  # session state and address: the id of the corpus
 N_PREVIEWED = 10  # pairs
 MAX_KINDS = 2  # of pairs, trained side by side
@@ -110,7 +99,7 @@ def show() -> None:
     task, pressed = choose_training(corpora)
     recorded = _load_recorded_run(corpora[0].id) if corpora[0].name == jobs.TEXTBOOKS else None
     view = corpus_view(task.corpus) if task is not None else ""
-    run = find_current_run(RUNS, task, view, pressed=pressed, recorded=recorded, owns_address=False)
+    run = find_current_run(RUNS, task, view, pressed=pressed, recorded=recorded)
     if run is None:
         st.info("Press **Train**.")
     else:
@@ -121,12 +110,6 @@ def show() -> None:
         # the stage shows why nothing can be trained, and no other training
         with hide_on_stage("training-others") if task is None else st.container():
             show_current_run(RUNS, run, task, "Train", draw, sentences, recorded=recorded)
-    if task is not None:
-        with hide_on_stage("training-experiments"), st.expander("Experiments of the paper"):
-            names = {corpus.id: corpus.name for corpus in corpora}
-            _show_experiments(task, names[task.corpus])
-        if not TABLES.list_runs():
-            RUNS.name_in_address(RUNS.find(task))
 
 
 @st.cache_resource(max_entries=1, show_spinner=False)
@@ -347,66 +330,6 @@ def _save_encoder(task: TrainOnCorpus, number: int, name: str) -> Path:
         raise StoreError("This training's weights are no longer saved. Train again.")
     training.save_encoder(restored, model, folder)
     return folder
-
-
-# --- the experiments of the paper --------------------------------------------------------------
-
-
-def _show_experiments(chosen: TrainOnCorpus, corpus: str) -> None:
-    """Ask for a table of the crops paper, fill it on the chosen corpus and show it."""
-    settings = chosen.settings[0]
-    if not chosen.labels:
-        st.info("Choose a corpus with labels: the experiments measure 10-NN accuracy.")
-        return
-    if settings.part == "table":
-        st.caption("The experiments train the whole model, with its own epochs and learning rate.")
-        first = jobs.first_settings("model")
-        settings = replace(
-            settings, part="model", epochs=first.n_epochs, learning_rate=first.peak_rate
-        )
-    name = choose_one(
-        st.pills,
-        "Experiment",
-        list(tables.TRAINING_TABLES),
-        key="training-table",
-        format_func=str.capitalize,
-        help="Each row of the table is a training run. Finished rows are saved.",
-    )
-    st.caption(tables.training_table(name).line)
-    key = "training-table-seeds"
-    n_seeds = st.number_input("Seeds", 1, MOST_SEEDS, 1, key=key, bind="query-params")
-    seeds = tuple(range(1, int(n_seeds) + 1))
-    task = FillTrainingTable(name, chosen.model, chosen.corpus, chosen.labels, settings, seeds)
-    pressed = st.button(FILL, icon=":material/table_rows:", key="training-table-fill")
-    view = corpus_view(chosen.corpus)
-    run = find_current_run(TABLES, task, view, pressed=pressed, owns_address=False)
-    if run is not None:
-        stopped = "Finished rows are saved; “Run again” resumes."
-        sentences = RunSentences("Loading the encoder …", stopped=stopped)
-        draw = partial(_show_table, run.task, corpus)
-        show_current_run(TABLES, run, task, FILL, draw, sentences)
-
-
-def _show_table(task: FillTrainingTable, corpus: str, result: FilledTable, _live: bool) -> None:
-    if not result.cells:
-        return
-    table = tables.training_table(task.table)
-    show_headline(headlines.describe_table(result.cells, plain(task.labels)), key="training-table")
-    settings = {
-        "experiment": task.table,
-        "model": task.model.id,
-        "labels": task.labels,
-        "seeds": ", ".join(map(str, task.seeds)),
-    }
-    show_figure(
-        plots.training_table_figure(table, result.cells, task.labels),
-        f"training {task.table}",
-        partial(tables.training_numbers, table, result.cells),
-        About(f"Training runs on “{corpus}”", settings),
-        key="training-table-figure",
-        height=max(320, 140 + PIXELS_A_ROW * len({cell.row for cell in result.cells})),
-    )
-    show_table(tables.training_frame(table, result.cells), "training-table-numbers")
 
 
 # --- the widgets ---------------------------------------------------------------------------------

@@ -549,3 +549,14 @@ def test_labels_are_probed_beside_their_neighbours(opened) -> None:
     assert {"probe accuracy", "probe TF-IDF baseline"} <= set(table(page).columns)
     assert title(proof(page, "Probe")) == "A probe tells which topic a text has"
     assert headline(page).startswith("With **mean**, a probe tells which topic a text has for")
+
+
+def test_words_are_read_back_beside_the_most_frequent_ones(opened) -> None:
+    page = upload(opened(methods=["mean"], evaluation_model="bundled"), LABELS)
+    page.selectbox(key="probe-of-labels").set_value("words").run()
+    evaluate(page)
+    assert not page.exception
+    assert {"read-back recall of 10", "read-back frequent words"} <= set(table(page).columns)
+    click(page, "Measure", "Read-back")
+    assert headline(page).startswith("With **mean**, ten guesses from each embedding find")
+    assert "the ten most frequent words find" in headline(page)

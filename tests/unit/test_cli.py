@@ -379,10 +379,7 @@ def test_every_command_has_a_line_and_a_help(run):
     ("words", "sentence"),
     [
         ("tune a --epochs ten", "“epochs” must be a whole number from 1 to 1000, not “ten”.\n"),
-        (
-            "train table chunks c --labels a --epochs ten",
-            "--epochs: Input should be a valid integer",
-        ),
+        ("train crops c -o a --epochs ten", "--epochs: Input should be a valid integer"),
         ("project a -o b.html --perplexity slow", "--perplexity: Input should be a valid number"),
         ("embed a.txt -o b.csv --limit 0", "--limit: Input should be greater than or equal to 1"),
         ("embed a.txt", "--output is missing. See --help."),

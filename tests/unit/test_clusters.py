@@ -7,13 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 
-from neuralviz.maps.clusters import (
-    UNNAMED,
-    Clusters,
-    cluster_names,
-    find_clusters,
-    name_clusters,
-)
+from neuralviz.maps.clusters import UNNAMED, Clusters, cluster_names, find_clusters, name_clusters
 from neuralviz.maps.example import RECORDED
 from neuralviz.paths import sample_data
 

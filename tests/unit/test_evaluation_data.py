@@ -61,7 +61,7 @@ def test_pairs_have_their_texts_once() -> None:
     assert isinstance(data, ScoredData)
     assert data.texts == ("a b", "d e", "h", "a c", "f g", "i")
     assert [data.texts[i] for i in data.second] == ["a b", "a c", "f g", "i"]
-    assert data.measures == ("correlations", "pairs", "triplets", "uniformity")
+    assert data.by_default == ("correlations", "pairs", "triplets", "uniformity")
     assert data.describe() == ("4 scored pairs, 2 of them similar (≥ 4), 2 dissimilar (≤ 2)")
     assert data.grouping.n_triplets == 4 * 2  # the same text twice counts twice
 
@@ -191,7 +191,7 @@ def test_equal_scores_have_no_correlation_and_say_so() -> None:
 
 def test_a_measure_that_fails_leaves_the_others() -> None:
     data = read("sentence1,sentence2,score\na,b,3\nc,d,2.5\ne,f,2.1\ng,h,4.1\n")
-    assert check_measures(data, MeasureSettings()) == data.measures
+    assert check_measures(data, MeasureSettings()) == data.by_default
     found = measure(data, drawn(data), MeasureSettings(resamples=0))
     assert found.correlations is not None
     assert set(found.failed) == {"pairs", "triplets"}

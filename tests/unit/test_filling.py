@@ -12,13 +12,7 @@ import torch
 from neuralviz.errors import SettingsError, TextError
 from neuralviz.micro_tuning import check_settings
 from neuralviz.micro_tuning.blanks import describe_blanks, read_hidden_word, sentence_with_blank
-from neuralviz.micro_tuning.events import (
-    RUN_FORMAT,
-    Candidate,
-    FilledBlank,
-    RunRecord,
-    TextDelta,
-)
+from neuralviz.micro_tuning.events import RUN_FORMAT, Candidate, FilledBlank, RunRecord, TextDelta
 from neuralviz.micro_tuning.predictions import fill_blanks
 from neuralviz.models import LanguageModel
 from neuralviz.paths import sample_data

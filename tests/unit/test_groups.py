@@ -9,13 +9,7 @@ from scipy.stats import hypergeom, mannwhitneyu
 
 from neuralviz.arrays import unit_vectors
 from neuralviz.errors import Stopped
-from neuralviz.maps.groups import (
-    LEVEL,
-    HeldGroup,
-    Traits,
-    find_held_groups,
-    find_traits,
-)
+from neuralviz.maps.groups import LEVEL, HeldGroup, Traits, find_held_groups, find_traits
 from neuralviz.maps.shares import compute_chance
 
 BOILERPLATE = "Please do not reply to this e-mail; quote the number below."

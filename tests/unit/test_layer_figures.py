@@ -63,7 +63,7 @@ def test_the_bars_of_words_and_of_all_else_sum_to_the_embedding() -> None:
 
 def test_a_line_for_each_pooling_and_a_mark_at_the_best_layer() -> None:
     values = {"mean": [0.1, 0.3], "cls": [np.nan, 0.25]}
-    mean, cls, best = layer_figure(values, "Spearman", ("mean", 1)).data
+    mean, cls, best = layer_figure(values, ("mean", 1)).data
     assert (mean.name, cls.name, list(mean.y)) == (
         "mean of all tokens",
         "start mark [CLS]",

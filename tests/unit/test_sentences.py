@@ -28,7 +28,6 @@ from neuralviz.evaluation.measures import measure
 from neuralviz.evaluation.probing import Accuracy, Confusion
 from neuralviz.evaluation.results import Cell, Compared, Measured, MeasureSettings, QualityMap
 from neuralviz.evaluation.similarity import Similarity, similarity
-from neuralviz.evaluation.training_tables import TrainingCell
 from neuralviz.evaluation.yardsticks import yardsticks_of
 from neuralviz.headlines import (
     Entry,
@@ -368,7 +367,7 @@ def layer_views() -> Iterator[tuple[str, str]]:
         return MeasuredPooling(cosines, scores, np.arange(60))
 
     def best(*poolings: MeasuredPooling, **more: bool) -> str:
-        return layers.describe_best_layer({"mean": poolings}, "spearman", "Spearman", **more)[0]
+        return layers.describe_best_layer({"mean": poolings}, **more)[0]
 
     yield "a layer is best", best(pooling(0.1), pooling(0.01), pooling(0.5))
     yield "the last layer is best", best(pooling(0.5), pooling(0.01))
@@ -383,7 +382,7 @@ def layer_views() -> Iterator[tuple[str, str]]:
     yield "words of a text", layers.describe_text(words, weights)
     yield "words and punctuation", layers.describe_text(words, weights, 0.45)
     yield "what the text shows", layers.TEXT_IN_SHORT
-    yield "what the pairs show", layers.explain_layers("Spearman", "95% interval")
+    yield "what the pairs show", layers.explain_layers("95% interval")
     yield "what the lens shows", layers.explain_lens(has_guesses=True)
     yield "what a wide lens shows", layers.explain_lens(has_guesses=False)
     lens = [
@@ -416,7 +415,7 @@ def ladders() -> Iterator[tuple[str, str]]:
     recorded = recorded_ladder()
     assert recorded is not None
     assert recorded.test is not None
-    yield "layers", layers.describe_best_layer(recorded.layers, "spearman", "Spearman")[0]
+    yield "layers", layers.describe_best_layer(recorded.layers)[0]
     yield "ladder", layers.describe_ladder(recorded)
     yield "what the ladder shows", layers.explain_ladder(ladder_lines(recorded), "")
     yield "what a rung is", layers.explain_rung("siamese")
@@ -476,18 +475,6 @@ def trainings() -> Iterator[tuple[str, str]]:
     after.nearest[:3, 9] = 8
     yield "few moves", training.describe_moves(unmoved)
     yield "moves", training.describe_moves(crops)
-
-    def cell(row: str, seed: int, share: float) -> TrainingCell:
-        return TrainingCell(row, seed, 6, 1.0, False, (share - 0.1, share), (share,), {})
-
-    shares = {"crops": (0.5, 0.6), "dropout": (0.4, 0.45)}
-    cells = [cell(row, seed, s) for row in shares for seed, s in enumerate(shares[row], 1)]
-    yield "a table", training.describe_table(cells, "form")
-    more = [cell(row, 2 + s, shares[row][s]) for row in shares for s in range(2)]
-    yield "a table of four seeds", training.describe_table([*cells, *more], "form")
-    yield "a table of one seed", training.describe_table(cells[::2], "form")
-    level = [*cells[:3], cell("dropout", 2, 0.55)]
-    yield "table not told apart", training.describe_table(level, "form")
 
 
 def cut_off(record: RunRecord, epochs: int, texts: slice = slice(None)) -> RunRecord:
@@ -625,9 +612,7 @@ def test_permuted_labels_and_scores_decide_nothing() -> None:
     assert decided <= 2  # one in twenty is what a 95% interval allows
 
 
-@pytest.mark.parametrize(
-    "kind", ["agreement", "confusion", "landing", "pairs", "qualities", "rows"]
-)
+@pytest.mark.parametrize("kind", ["agreement", "confusion", "landing", "pairs", "qualities"])
 def test_what_is_drawn_at_random_is_no_finding(kind: str) -> None:
     found = 0
     for seed in range(40):
@@ -651,15 +636,11 @@ def test_what_is_drawn_at_random_is_no_finding(kind: str) -> None:
             data, settings = pairs(), MeasureSettings(("correlations",), resamples=200)
             measured = measure(data, draw.normal(size=(len(data.texts), 4)), settings)
             found += evaluation.describe_pairs(data, measured, "mean") != ""
-        elif kind == "qualities":
+        else:
             orders = draw.permuted(np.tile(np.arange(20.0), (6, 1)), axis=1)
             tau = np.array([correlate(order, np.arange(20.0)).kendall_c for order in orders])
             taus = dict(zip("abc", tau.reshape(3, 1, 2), strict=True))
             found += "most closely" in followed_quality(taus, n=20)
-        else:
-            cells = [TrainingCell(row, n, 6, 1.0, False, (draw.random(),), (), {})
-                     for row in "ab" for n in range(4)]  # fmt: skip
-            found += "each run" in training.describe_table(cells, "form")
     assert found <= 4
 
 

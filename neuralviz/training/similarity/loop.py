@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -20,10 +19,8 @@ from neuralviz.training.similarity.settings import (
     SimilarityEnded,
     SimilarityEpoch,
     SimilarityEvent,
+    SimilaritySettings,
 )
-
-if TYPE_CHECKING:
-    from neuralviz.training.similarity.settings import SimilaritySettings
 
 
 def encoder_widths(n_layers: int, d_model: int) -> tuple[int, ...]:

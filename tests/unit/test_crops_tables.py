@@ -9,24 +9,22 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from typer.testing import CliRunner, Result
 
-from neuralviz import training
-from neuralviz.cli import app
-from neuralviz.errors import NeuralvizError, Stopped
-from neuralviz.evaluation.training_tables import (
+from benchmarks.crops_tables import (
     TRAINING_TABLES,
     RowProgress,
     TrainingCell,
     TrainingRow,
     fill_table,
+    knn_by_space,
+    main,
     training_frame,
     training_numbers,
     training_table,
 )
-from neuralviz.maps.neighbours import knn_by_space
+from neuralviz import training
+from neuralviz.errors import NeuralvizError, Stopped
 from neuralviz.models import LanguageModel
-from neuralviz.plots.training import training_table_figure
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.training.learner import make_learner
@@ -199,36 +197,23 @@ def test_tables_give_the_mean_and_the_range_of_the_seeds() -> None:
 
 
 def test_the_command_fills_a_table_and_writes_numbers(
-    bert_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bert_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     monkeypatch.setenv("NEURALVIZ_HOME", str(tmp_path))
     CorpusStore().add("town", ReadTexts(tuple(TEXTS), labels={"what": tuple(LABELS)}))
 
-    def fill(*words: str) -> Result:
-        command = ["train", "table", "pairs", "town", "--labels", "what", "--seeds", "1"]
-        return CliRunner().invoke(app, [*command, "--model", str(bert_folder), *words])
+    def fill(*words: str) -> None:
+        command = ["crops_tables.py", "pairs", "--corpus", "town", "--labels", "what"]
+        options = ["--seeds", "1", "--model", str(bert_folder)]
+        monkeypatch.setattr("sys.argv", [*command, *options, *words])
+        main()
 
-    assert "ends in .csv" in fill("-o", "table.txt").stderr
     file = tmp_path / "table.csv"
-    too_short = fill("-o", str(file))
-    assert "sentences of 100 to 250 characters" in too_short.stderr
-    assert (too_short.exit_code, file.exists()) == (2, False)
+    with pytest.raises(SystemExit, match="sentences of 100 to 250 characters"):
+        fill("-o", str(file))
+    assert not file.exists()
 
-    result = fill("--sentences", "1", "--shortest", "5", "--longest", "400", "-o", str(file))
-    assert result.exit_code == 0, result.output
+    fill("--sentences", "1", "--shortest", "5", "--longest", "400", "-o", str(file))
     rows = [row.label for row in training_table("pairs").rows(FEW, 3)]
     assert pd.read_csv(file)["row"].tolist() == rows
-
-
-@pytest.mark.parametrize("name", TRAINING_TABLES)
-def test_every_kind_of_table_has_a_figure(name: str) -> None:
-    table = training_table(name)
-    figure = training_table_figure(table, CELLS[1:], "form <b>")
-    assert "<b>" not in figure.layout.title.text
-    drawn = figure.data[0]
-    if table.columns == "accuracy":
-        assert list(drawn.x) == [pytest.approx(0.45)]
-        assert list(drawn.error_x.array) == [pytest.approx(0.05)]
-    else:
-        means = {"layers": [0.25, 0.45], "epochs": [0.3, 0.45, 0.45], "spaces": [0.45]}
-        assert list(drawn.y) == pytest.approx(means[table.columns])
+    assert capsys.readouterr().out.startswith("| row | last layer | best layer | steps | seconds |")

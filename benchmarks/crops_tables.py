@@ -1,10 +1,19 @@
-"""Tables of trainings, the experiments of the crops paper; filled row by row, and resumed."""
+"""Tables of trainings, the experiments of the crops paper; filled row by row, and resumed.
+
+    python benchmarks/crops_tables.py pairs --corpus "Example: textbooks" --labels chapter -o a.csv
+
+Every row is a training for each seed. Finished rows are kept beside the user's trainings: the same
+command goes on where it was. Prints the table in markdown, in percent: the mean over the seeds and
+their range. The file has the shares.
+"""
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 import shutil
+import sys
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -12,11 +21,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import pandas as pd
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import neuralviz  # noqa: F401  # before scikit-learn and torch, which read how threads wait
+
+# isort: split
+from sklearn.decomposition import PCA
+from sklearn.model_selection import train_test_split
+from sklearn.neighbors import KNeighborsClassifier
 
 from neuralviz import training
+from neuralviz.cli.corpus import open_corpus
 from neuralviz.errors import NeuralvizError, ShouldStop, Stopped, check_choice, never
 from neuralviz.files import RecordFormat, write_bytes_beside
-from neuralviz.maps.neighbours import K, knn_by_space
+from neuralviz.jobs.training import TEXTBOOKS
+from neuralviz.maps.neighbours import K
+from neuralviz.models import load_text_model
+from neuralviz.models.language_model import MINILM
 from neuralviz.store.writing import explain_write_errors
 from neuralviz.training.record import (
     TrainingEnded,
@@ -34,8 +57,6 @@ from neuralviz.training.settings import (
 from neuralviz.words import number
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from neuralviz.models import TextModel
     from neuralviz.training.record import Snapshot
     from neuralviz.training.settings import PairKind
@@ -96,8 +117,6 @@ class RowProgress:
     seed: int
     step: int
     steps: int  # 0 while the encoder is looked at before
-    cell: int = 0  # finished ones, of ``cells``
-    cells: int = 0
 
 
 CELLS_FORMAT = RecordFormat("a table of trainings", version=4, classes=(TrainingCell,))
@@ -113,8 +132,6 @@ def training_frame(table: TrainingTable, cells: Sequence[TrainingCell]) -> pd.Da
 
 def training_numbers(table: TrainingTable, cells: Sequence[TrainingCell]) -> pd.DataFrame:
     """The numbers, a cell a row: row, seed, accuracies (0 … 1), steps, seconds, diverged."""
-    import pandas as pd
-
     return pd.DataFrame(
         {"row": cell.row, "seed": cell.seed}
         | cell.numbers(table.columns)
@@ -231,6 +248,7 @@ MOST_TEXTS = 4000  # that are measured, read up to the model's window
 TESTED = 0.1  # of the texts with a label, as in the authors' program
 TEST_SEED = 42
 SEEDS = (1, 2, 3)
+SPACE_METRICS = ("euclidean", "cosine")
 _FORMAT = 3  # raise it where the same row gives other numbers
 
 
@@ -256,12 +274,10 @@ def fill_table(
     if len({text for text, label in zip(texts, labels, strict=True) if label}) < 2 * K:
         raise NeuralvizError(f"The experiment needs {2 * K} different texts with a label or more.")
     lab = _Lab(model, texts, labels, folder, should_stop)
-    cells = [(row, seed) for seed in seeds for row in rows if row.is_trained or seed == seeds[0]]
-    for place, (row, seed) in enumerate(cells):
-        for event in lab.cell(row, seed):
-            if isinstance(event, RowProgress):
-                event = replace(event, cell=place, cells=len(cells))
-            yield event
+    for seed in seeds:
+        for row in rows:
+            if row.is_trained or seed == seeds[0]:
+                yield from lab.cell(row, seed)
 
 
 class _Lab:
@@ -279,8 +295,6 @@ class _Lab:
         self.watch = Watch(texts, labels, n_texts=MOST_TEXTS, characters=None, is_whole=False)
         self._before: dict[tuple[Any, ...], Snapshot] = {}
         self.labels = np.array([labels[i] for i in self.watch.watched])
-        from sklearn.model_selection import train_test_split
-
         places = np.arange(len(self.labels))
         _, tested = train_test_split(places, test_size=TESTED, random_state=TEST_SEED)
         self.tested = np.isin(places, tested)  # [watched text]
@@ -379,6 +393,26 @@ class _Lab:
         return key.hexdigest()[:32]
 
 
+def knn_by_space(vectors: np.ndarray, labels: np.ndarray, tested: np.ndarray) -> dict[str, float]:
+    """k-NN accuracy of ``tested`` texts, by space and metric (crops paper, Table S2)."""
+    # uniform votes of untested texts alone; centring and whitening use all texts
+    spaces = {
+        "raw": vectors,
+        "centred": vectors - vectors.mean(axis=0),
+        "whitened": PCA(whiten=True).fit_transform(vectors),
+    }
+    k = min(K, int((~tested).sum()))
+    return {
+        f"{name} {metric}": float(
+            KNeighborsClassifier(k, metric=metric, algorithm="brute")
+            .fit(points[~tested], labels[~tested])
+            .score(points[tested], labels[tested])
+        )
+        for name, points in spaces.items()
+        for metric in SPACE_METRICS
+    }
+
+
 def _last(snapshot: Snapshot) -> float:
     assert snapshot.accuracy is not None
     return float(snapshot.accuracy[-1])
@@ -387,3 +421,66 @@ def _last(snapshot: Snapshot) -> float:
 def _write(path: Path, content: object) -> None:
     with explain_write_errors(path):
         write_bytes_beside(path, CELLS_FORMAT.pack(content))
+
+
+# --- the command ---------------------------------------------------------------------------------
+
+
+def main() -> None:
+    """Fill a table on a saved corpus, and print it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("experiment", nargs="?", default="pairs", choices=TRAINING_TABLES)
+    parser.add_argument("--corpus", default=TEXTBOOKS, help="a saved corpus")
+    parser.add_argument("--labels", default="chapter", help="its column, never trained on")
+    parser.add_argument("--model", default=MINILM, help="model to begin with")
+    parser.add_argument("--seeds", type=int, default=len(SEEDS), help="trainings of a row")
+    parser.add_argument("--output", "-o", type=Path, help="CSV file")
+    for name in ("epochs", "batch-size", "sentences", "shortest", "longest"):
+        parser.add_argument(f"--{name}", type=int)
+    parser.add_argument("--learning-rate", type=float, help="of the whole model")
+    options = parser.parse_args()
+    names = ("epochs", "batch_size", "sentences", "shortest", "longest", "learning_rate")
+    typed = {name: v for name in names if (v := getattr(options, name)) is not None}
+    try:
+        settings, (store, corpus) = TrainingSettings(**typed), open_corpus(options.corpus)
+        labels = store.label_names(corpus, options.labels)
+        model = load_text_model(options.model)
+        table, seeds = training_table(options.experiment), range(1, options.seeds + 1)
+        rows = table.rows(settings, model.n_blocks)
+        cells = filled(rows, model, store.texts(corpus), labels, seeds)
+    except NeuralvizError as error:
+        sys.exit(str(error))
+    if options.output:
+        training_numbers(table, cells).to_csv(options.output, index=False)
+    print_table(table, cells)
+
+
+def filled(
+    rows: Sequence[TrainingRow],
+    model: TextModel,
+    texts: Sequence[str],
+    labels: Sequence[str],
+    seeds: Sequence[int],
+    folder: Path | None = None,
+) -> list[TrainingCell]:
+    """All cells of the rows; says on standard error where it is."""
+    cells = []
+    for event in fill_table(rows, model, texts, labels, seeds=seeds, folder=folder):
+        if isinstance(event, TrainingCell):
+            cells.append(event)
+        elif event.step % 10 == 0:
+            moment = f"step {event.step} of {event.steps}"
+            print(f"{event.row}, seed {event.seed}: {moment}", file=sys.stderr, flush=True)
+    return cells
+
+
+def print_table(table: TrainingTable, cells: Sequence[TrainingCell]) -> None:
+    frame = training_frame(table, cells)
+    print(f"| {' | '.join(frame.columns)} |\n|{' --- |' * len(frame.columns)}")
+    for row in frame.itertuples(index=False):
+        print(f"| {' | '.join(map(str, row))} |")
+    print(flush=True)
+
+
+if __name__ == "__main__":
+    main()
