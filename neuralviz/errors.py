@@ -54,6 +54,10 @@ class ModelError(NeuralvizError):
     """A model cannot be loaded or used: wrong id, no network, no masked-token head."""
 
 
+class NoHeadError(ModelError):
+    """The model reads texts, but has no head that predicts masked tokens."""
+
+
 class StoreError(NeuralvizError):
     """The store cannot be read or written: a full disk, a newer version, a lost corpus."""
 

@@ -14,6 +14,13 @@ from typing import Any
 _COUNTS = dict(enumerate("two three four five six seven eight nine ten".split(), 2))
 _NAMED_LINES = 5  # at most
 _MOST_DECIMALS = 6
+FUNCTION_WORDS = frozenset(
+    "about after all also am an and any are as at be been before but by can could did do does down "
+    "for from had has have he her here him his how if in into is it its just me more most my no "
+    "nor not of off on once only or other our out over own per same she should since so some such "
+    "than that the their them then there these they this those through to too under until up us "
+    "very was we were what when where which while who whose why will with would yet you".split()
+)
 _TERMS = re.compile(r'"([^"]+)"|(\S+)')
 
 

@@ -9,7 +9,10 @@ show_page_header(
     (
         "*Lens*: the model's head maps the last layer's vector of a masked token to probabilities "
         "of all tokens; here it does so with the vectors $h_l$ of every layer $l$, translated "
-        "first by $A_l h_l + b_l$, a least-squares fit to the last layer, if you wish.\n\n"
+        "first by $A_l h_l + b_l$, a least-squares fit to the last layer, if you wish. What "
+        "follows a model's last block, such as a norm, follows every layer. Without a head: the "
+        "rows of the embedding table with the highest cosine similarity to a visible token's "
+        "vectors.\n\n"
         "*A text*: SBERT-WK weights the layers of each token $w$ and the tokens of a sentence:\n\n"
         "$$\\hat v_w "
         "= \\sum_i \\bigl(\\omega\\,\\alpha_a + (1 - \\omega)\\,\\alpha_n\\bigr)_i\\, v_w^i, "

@@ -144,7 +144,7 @@ def worst_cases(data: DataSet, measured: Measured) -> dict[str, pd.DataFrame]:
         "text": texts(miss.text for miss in missed),
         "label": [miss.label for miss in missed],
         "predicted label": [miss.voted for miss in missed],
-        "votes for the true label": [f"{miss.agree:.0%}" for miss in missed],
+        "votes for its own label": [f"{miss.agree:.0%}" for miss in missed],
     }
     tables = {title: pd.DataFrame(columns) for title, columns in cases.items()}
     return {title: table for title, table in tables.items() if len(table)}

@@ -120,50 +120,55 @@ class Headline:
         )
 
     def write_sentence(self) -> str:
-        best, measured = self.best, self.measured
+        """The values, then how sure they are: a sentence each."""
+        best, measured, rivals = self.best, self.measured, self.rivals
         if self.outcome == "alone":
             bounds = f" (95% interval: {self._write_bounds()})" if self.interval else ""
-            doubt = f"; {self.reason}" if self.reason and not self.interval else ""
-            guessing = f"; {measured.guessing}" if measured.guessing else ""
+            doubt = self.reason if not self.interval else ""
+            guessing = measured.guessing
             if self.interval and self.interval[0] <= measured.guess:
-                guessing = f"; that is not significantly better than {self._name_guess()}"
-            return f"With {best.name}, {measured.write(best.value)}{bounds}{doubt}{guessing}."
-        if self.outcome == "level":
-            names = join_names([best.name, *(entry.name for entry in self.rivals)])
-            both = "both " if len(self.rivals) == 1 else ""
-            sentence = f"With {both}{names}, {measured.write(best.value)}"
-            if self.rest:
-                sentence += f"; the difference from {self._name_rest()} is significant"
+                guessing = f"that is not significantly better than {self._name_guess()}"
+            sentences = [f"With {best.name}, {measured.write(best.value)}{bounds}", doubt, guessing]
+        elif self.outcome == "level":
+            names = join_names([best.name, *(entry.name for entry in rivals)])
+            both = "both " if len(rivals) == 1 else ""
+            sentences = [f"With {both}{names}, {measured.write(best.value)}", self._describe_rest()]
         else:
-            result = measured.write(best.value, *self.rivals)
-            sentence = f"With {best.name}, {result}; {self._describe_difference()}"
-        return f"{sentence}.{self._describe_guessing()}"
+            named = (*rivals, *self.rest) if self.outcome == "ahead" else rivals
+            result = f"With {best.name}, {measured.write(best.value, *named)}"
+            sentences = [result, *self._describe_difference()]
+        sentences.append(self._describe_guessing())
+        return " ".join(f"{begin(sentence)}." for sentence in sentences if sentence)
 
-    def _describe_difference(self) -> str:
-        interval = f" (95% interval: {self._write_bounds()})" if self.interval else ""
-        if self.outcome == "ahead":
-            others = f", and so is that from {self._name_rest()}" if self.rest else ""
-            return f"the difference is significant{interval}{others}"
+    def _describe_difference(self) -> list[str]:
+        bounds = f" (95% interval: {self._write_bounds()})" if self.interval else ""
         if self.outcome == "unknown":
-            return self.reason or "work is still under way"
+            return [self.reason or "work is still under way"]
+        if self.outcome == "ahead":
+            of_first = bounds.replace("interval", "interval of the first", 1)
+            every = "both" if len(self.rest) == 1 else "all"
+            are_all = f"{every} differences are significant{of_first}"
+            return [are_all if self.rest else f"the difference is significant{bounds}"]
         verb = "difference is" if len(self.rivals) == 1 else "differences are"
-        ending = f", but that from {self._name_rest()} is" if self.rest else ""
-        return f"the {verb} not significant{interval}{ending}"
+        return [f"the {verb} not significant{bounds}", self._describe_rest()]
 
     def _describe_guessing(self) -> str:
         """That the best is not significantly better than guessing, where that is so."""
         if self.own_interval is None or self.own_interval[0] > self.measured.guess:
             return ""
-        return f" Not even the best method is significantly better than {self._name_guess()}."
+        return f"not even the best method is significantly better than {self._name_guess()}"
 
     def _name_guess(self) -> str:
         (guess,) = write_values([self.measured.guess], self.measured.is_share)
         return f"{self.measured.guesser} ({guess})"
 
-    def _name_rest(self) -> str:
+    def _describe_rest(self) -> str:
+        if not self.rest:
+            return ""
         values = [*(entry.value for entry in self.rest), *self.measured.others]
         rest = zip(self.rest, write_values(values, self.measured.is_share), strict=False)
-        return join_names([f"{entry.name} ({value})" for entry, value in rest])
+        names = join_names([f"{entry.name} ({value})" for entry, value in rest])
+        return f"the difference from {names} is significant"
 
     def _write_bounds(self) -> str:
         assert self.interval is not None

@@ -54,7 +54,12 @@ _BROKEN = {
     "triplets": ("the text of another group is nearer in", "triplet"),
 }
 FAR = 0.25  # of all ranks: a pair that is no further from its own is not far off
+NEAREST_IN_SHORT = (
+    "The **nearest** texts have the most similar **embeddings**, the numbers that stand for a text."
+)
 YARDSTICKS_IN_SHORT = {
+    "neighbours": NEAREST_IN_SHORT,
+    "probe": "A **probe** is a small network that learns from the labels of other texts.",
     "correlations": "A correlation of 1 is people's order of the pairs, 0 is chance.",
     "pairs": "A **comparison** is of a similar and a dissimilar pair; it is wrong unless the "
     "similar pair is rated as more similar.",
@@ -63,7 +68,8 @@ YARDSTICKS_IN_SHORT = {
     "**broken** (wrong) unless the one of its group is nearer.",
 }
 CONFUSED_IN_SHORT = {
-    "neighbours": "A text is **taken for** the most frequent label of its nearest texts.",
+    "neighbours": "A text is **taken for** the most frequent label of its nearest texts. "
+    f"{NEAREST_IN_SHORT}",
     "probe": "A text is **taken for** what a **probe** predicts, a small network that learns from "
     "the labels of other texts.",
 }
@@ -303,7 +309,8 @@ def explain_terms(
     if yardstick.measure in _BY_LABELS:
         noun = _label_noun(measured_data, quote)
         terms.append(f"**Majority baseline**: always guessing the most frequent {noun}.")
-    terms += [YARDSTICKS_IN_SHORT.get(yardstick.measure, ""), explain_interval(verdict)]
+    better = f"{yardstick.axis[-1]}: {'lower' if yardstick.sign < 0 else 'higher'} is better."
+    terms += [YARDSTICKS_IN_SHORT.get(yardstick.measure, ""), explain_interval(verdict), better]
     return " ".join(filter(None, terms))
 
 
@@ -338,8 +345,9 @@ def describe_pairs(data: ScoredData, measured: numbers.Measured, label: str) -> 
 
 def describe_confusion(confusion: Confusion, label: str, quote: Name) -> str:
     """Which label is taken for another one significantly more often than the rest; or empty."""
-    missed = confusion.counts * ~np.eye(len(confusion.labels), dtype=bool)
-    n_own, n_taken = confusion.counts.sum(axis=1), missed.sum(axis=0)
+    merged = confusion.merge_rarest()
+    missed = merged.counts * ~np.eye(len(merged.labels), dtype=bool)
+    n_own, n_taken = merged.counts.sum(axis=1), missed.sum(axis=0)
     n_others = n_own.sum() - n_own
     excess = missed - np.outer(n_own, n_taken / np.maximum(n_others, 1))
     row, column = divmod(int(excess.argmax()), len(n_own))
@@ -349,13 +357,13 @@ def describe_confusion(confusion: Confusion, label: str, quote: Name) -> str:
         return ""
     n_rest = int(n_taken[column]) - n
     rest = percent(n_rest / (of_others - of_own)) if n_rest else "none"
-    rest_labels = [
-        name for place, name in enumerate(confusion.labels) if place not in (row, column)
-    ]
+    names = [quote(name) if name in confusion.labels else name for name in merged.labels]
+    others = [name for place, name in enumerate(names) if place not in (row, column)]
+    one_of = "" if merged.labels[column] in confusion.labels else "one of "
     return (
-        f"With {label}, {percent(n / of_own)} of the {many(of_own, 'text')} of "
-        f"{quote(confusion.labels[row])} are taken for {quote(confusion.labels[column])}, but "
-        f"{rest} of those of {quote(rest_labels[0]) if len(rest_labels) == 1 else 'other labels'}."
+        f"With {label}, {percent(n / of_own)} of the {many(of_own, 'text')} of {names[row]} are "
+        f"taken for {one_of}{names[column]}, against {rest} of those of "
+        f"{others[0] if len(others) == 1 else 'other labels'}."
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -80,36 +81,61 @@ def describe_best_layer(
     return compare_two(measured, winner, second, bounds, reason), best
 
 
-def explain_lens(*, has_guesses: bool) -> str:
-    guesses = "In cells: its best guess after each layer. " * has_guesses
-    return (
-        "Each token (a word, or a piece of one) is hidden in turn, and the model guesses it from "
-        f"the others, in steps (layers). {guesses}In colour: the probability of the right token "
-        "after each layer. The frame marks the headline's token."
-    )
+def explain_lens(before: Lens, after: Lens | None = None, *, has_guesses: bool = True) -> str:
+    """What the figures of a lens show, and the terms of its headline; plain text."""
+    drawn = [*before.names]
+    for lens in [before, after] * has_guesses:
+        drawn += [words[0] for layers in lens.words for words in layers] if lens else []
+    sentence = "Each token (a word, a piece of one, or a sign) "
+    if before.has_head:
+        sentence += "is hidden in turn; the model guesses it from the others, in steps (layers)."
+        cells, colour = "its best guess after each layer", "the probability of the right token"
+    else:
+        sentence += (
+            "has a list of numbers: its own in the embedding table, changed in steps (layers)."
+        )
+        cells = "the token whose list in the table is nearest"
+        colour = "cosine similarity to the token's own list there (1: the same direction)"
+    sentence += f" In cells: {cells}." * has_guesses + f" In colour: {colour}."
+    sentence += " Training: the model practises on this text alone." * (after is not None)
+    sentence += " Framed: the headline's token, whose numbers are the last layer's."
+    sentence += " ## continues a word or number." * any(re.match(r"##\w", name) for name in drawn)
+    return sentence + " [UNK]: none that the model knows." * ("[UNK]" in drawn)
 
 
-def describe_lens(word: str, before: Lens, after: Lens | None, position: int) -> str:
-    """From which layer on the right word is the likeliest, before and after micro-tuning."""
-    sentence = _describe_lead(word, before, position)
-    if after is None:
+def describe_lens(before: Lens, after: Lens | None, position: int) -> str:
+    """What the model guesses for a token, before and after micro-tuning, and from which layer."""
+    word, leads = before.names[position], np.flatnonzero(before.rank[position] == 1)
+    if before.has_head:
+        sentence = f"For the hidden “{word}”, the model guesses {_describe_guess(before, position)}"
+        if after is not None:
+            sentence += f", after training on the text {_describe_guess(after, position)}"
         return f"{sentence}."
-    return f"{sentence}; after training on the text, {_describe_lead(word, after, position)}."
+    guess, share = before.words[position][-1][0], float(before.shares[position, -1, 0])
+    if not len(leads):
+        nearest = f"“{word}” is nearest to “{guess}” at the last layer"
+    elif leads[-1] == len(before.rank[position]) - 1:
+        nearest = f"“{word}” is nearest to itself even at the last layer"
+    else:
+        nearest = f"“{word}” is nearest to itself up to layer {leads[-1]}, at the last to “{guess}”"
+    nearest += f" (cosine {number(share, '.2f')})"
+    return f"This model has no prediction head, but an embedding table: {nearest}."
 
 
-def _describe_lead(word: str, lens: Lens, position: int) -> str:
-    first, share = int(lens.first_on_top[position]), float(lens.probability[position, -1])
-    if first < 0:
-        guess = lens.words[position][-1][0]
-        return f"“{word}” is not the model's best guess ({percent(share)}), but “{guess}” is"
+def _describe_guess(lens: Lens, position: int) -> str:
+    first, share = int(lens.first_on_top[position]), float(lens.shares[position, -1, 0])
+    if not np.isfinite(share):
+        return "nothing: its weights are no numbers"
+    guess = f"“{lens.words[position][-1][0]}” ({percent(share)})"
     from_layer = "at every layer" if first == 0 else f"from layer {first} on"
-    return f"“{word}” is the best guess {from_layer} ({percent(share)} at the last)"
+    return guess if first < 0 else f"{guess} {from_layer}"
 
 
 TEXT_IN_SHORT = (
     "The **embedding** of a text is a list of numbers: an average of the lists that the model "
     "makes of its words. Bars show how much each word counts, colours how much at each "
-    "place: more if its list changes unevenly from one of the model's steps (layers) to the next."
+    "place: more if its list changes unevenly from one of the model's steps (layers) to the next. "
+    "The mark that the model reads at the **start of text** counts, too."
 )
 
 
@@ -231,8 +257,9 @@ def explain_ladder(lines: Sequence[LadderLine], headline: str) -> str:
     return (
         "People scored how alike the texts of each pair are. Methods predict these scores from "
         "vectors (lists of numbers), which a language model, itself unchanged, makes of each text, "
-        f"one at each of its layers (steps). {COSINE_IN_SHORT} {' '.join(terms)} **Spearman**: 1 "
-        f"is people's order of the pairs, 0 a random one. {explain_interval(headline)}"
+        "one at each of its layers (steps). **Cosine**: how similar two vectors are, from −1 to 1. "
+        f"{' '.join(terms)} **Spearman**: 1 is people's order of the pairs, 0 a random one; ↑: "
+        f"higher is better. {explain_interval(headline)}"
     ).rstrip()
 
 

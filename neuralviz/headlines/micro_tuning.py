@@ -281,8 +281,8 @@ def describe_story(walk: Walkthrough) -> list[str]:
         guessing = f"{begin(answer)} “{guess.token}” ({share})."
     return [
         guessing,
-        f"Then it trains on this text alone, {many(walk.settings.epochs, 'time')} over: its error, "
-        f"called loss, goes from {first} to {last}.",
+        f"Then the model trains on this text alone, {many(walk.settings.epochs, 'time')} over: its "
+        f"error, called loss, goes from {first} to {last}.",
         describe_blanks([walk.blank], "training"),
         _compare_products(walk),
     ]
@@ -291,7 +291,7 @@ def describe_story(walk: Walkthrough) -> list[str]:
 def _compare_products(walk: Walkthrough) -> str:
     related, unrelated = (number(product, ".2f") for product in walk.products)
     if abs(walk.products[0] - walk.products[1]) < TIE:
-        return f"Texts 2 and 3 are equally similar to text 1 ({related})."
+        return f"Texts 2 and 3 are about equally similar to text 1 ({related} and {unrelated})."
     if walk.products[0] < walk.products[1]:
         return f"Text 3 is closer to text 1 ({unrelated}) than text 2 is ({related})."
     return f"Text 2 is closer to text 1 ({related}) than text 3 is ({unrelated})."

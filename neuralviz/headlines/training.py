@@ -72,17 +72,18 @@ def describe_untrained(lesson: Lesson) -> str:
     return f"Training changed {part}; the whole model, untrained, reaches {share}."
 
 
-def explain_pairs(lessons: Sequence[Lesson], headline: str) -> str:
-    """What is trained, where it starts, and what it learns from its pairs; markdown."""
+def explain_pairs(lessons: Sequence[Lesson], headline: str, label: str) -> str:
+    """What is trained, where it starts, and what it learns from its pairs; all markdown."""
     settings = lessons[0].settings
     part = trained_part(settings, "the vectors of tokens (words and parts of words)")
     mean = " A text's vector is the mean of its tokens'." * (settings.part == "table")
     kinds = (lesson.settings.pairs for lesson in lessons)
     lines = " ".join(f"**{kind.capitalize()}**: {PAIR_LINES[kind]}." for kind in kinds)
+    hidden = f"Training does not see the **{label}**, a column of the corpus. "
     return (
-        f"Training changes {part} in small steps; **no training** is before the first one.{mean} "
-        "Training sees no labels and brings the vectors of the two chunks of a pair (a few "
-        "sentences each) together. "
+        f"Each **step** of training changes {part} a little, so that the two chunks (parts of a "
+        "text) of a pair get more similar vectors (lists of numbers); **no training** is before "
+        f"the first.{mean} **Nearest** texts have the most similar vectors. {hidden * bool(label)}"
         f"{lines} {explain_interval(headline)}"
     ).rstrip()
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from neuralviz.errors import ShouldStop, check_stop
 from neuralviz.jobs.task import LatestTask
-from neuralviz.models import tokenize
-from neuralviz.models.shared import ModelRef, shared_model, shared_text_model
+from neuralviz.models import LanguageModel, tokenize
+from neuralviz.models.shared import ModelRef, shared_lens_model, shared_text_model
 
 if TYPE_CHECKING:
     from neuralviz.layers.geometry import TokenStates
@@ -25,15 +25,15 @@ TEXTS_HELD = 4  # cached with their token vectors
 
 @dataclass(frozen=True, eq=False)
 class ReadText:
-    """What the head predicts from every layer, before and after micro-tuning on the text."""
+    """What is read from every layer, before and after micro-tuning on the text."""
 
     before: Lens
-    after: Lens | None = None  # None until it is there, or without layers to tune
+    after: Lens | None = None  # None until it is there, or without a head or layers to tune
 
 
 @dataclass(frozen=True)
 class ReadLayers(LatestTask[ReadText]):
-    """Let a model's head read every layer of a text, then micro-tune on the text and again."""
+    """Read every layer of a text, then micro-tune a model with a head on the text and again."""
 
     lane = "short"
 
@@ -47,7 +47,7 @@ class ReadLayers(LatestTask[ReadText]):
         from neuralviz.micro_tuning.lens import read_layers, translate_bundled
         from neuralviz.micro_tuning.loop import learn
 
-        model = shared_model(self.model.id)
+        model = shared_lens_model(self.model.id)
         texts = tokenize(model, [self.text])
         tokens = range(min(MOST_READ, len(texts[0])))
         translate = translate_bundled() if self.is_translated else None
@@ -56,7 +56,7 @@ class ReadLayers(LatestTask[ReadText]):
         )
         before = read()
         yield ReadText(before)
-        if self.settings is not None:
+        if self.settings is not None and isinstance(model, LanguageModel):
             deltas = learn(model, texts, self.settings, should_stop).deltas
             values = tuple(delta[0] for delta in deltas)
             yield ReadText(before, read(delta=TextDelta(model.id, self.settings.layers, values)))

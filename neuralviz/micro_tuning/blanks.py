@@ -91,15 +91,16 @@ def _hide_blanks(text: str) -> str:
 
 def describe_blanks(blanks: Sequence[FilledBlank], action: str) -> str:
     """Say what the deltas changed, one sentence per blank."""
-    # Before, the model's best guess was “money” (12%); after micro-tuning it is “river” (41%).
+    # Before, the model's best guess for the blank was “sea” (12%); after … it is “river” (41%).
     sentences = []
     for place, blank in enumerate(blanks, 1):
         first, last = blank.before[0], blank.after[0]
-        opening = f"Blank {place}: before" if len(blanks) > 1 else "Before"
+        name = f"blank {place}" if len(blanks) > 1 else "the blank"
         still = "still " if last.token == first.token else ""
         sentences.append(
-            f"{opening}, the model's best guess was “{first.token}” ({percent(first.before)}); "
-            f"after {action} it is {still}“{last.token}” ({percent(last.after)})."
+            f"Before, the model's best guess for {name} was “{first.token}” "
+            f"({percent(first.before)}); after {action} it is {still}“{last.token}” "
+            f"({percent(last.after)})."
         )
     return " ".join(sentences)
 

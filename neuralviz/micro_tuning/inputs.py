@@ -21,7 +21,7 @@ from neuralviz.models.passes import pad_inputs
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from neuralviz.models import LanguageModel
+    from neuralviz.models import LanguageModel, TextModel
     from neuralviz.models.tokens import TokenizedText
 
 TOKENS_PER_PIECE = 4096
@@ -110,7 +110,7 @@ def _mask_chunks(
             number += 1
 
 
-def group_inputs(model: LanguageModel, inputs: Sequence[MaskedInput]) -> list[list[MaskedInput]]:
+def group_inputs(model: TextModel, inputs: Sequence[MaskedInput]) -> list[list[MaskedInput]]:
     habits = model.behaviour
     ordered = sorted(inputs, key=lambda entry: len(entry.ids))  # stable: a chunk's stay together
     groups: list[list[MaskedInput]] = []
@@ -131,7 +131,7 @@ def group_inputs(model: LanguageModel, inputs: Sequence[MaskedInput]) -> list[li
     return [*groups, batch] if batch else groups
 
 
-def pack_inputs(model: LanguageModel, inputs: Sequence[MaskedInput]) -> Piece:
+def pack_inputs(model: TextModel, inputs: Sequence[MaskedInput]) -> Piece:
     place = {text: i for i, text in enumerate(dict.fromkeys(entry.text for entry in inputs))}
     batch = sorted(inputs, key=lambda entry: place[entry.text])
     ids, attention = pad_inputs([entry.ids for entry in batch], model.pad_id, model.device)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from neuralviz.micro_tuning.settings import TuningSettings
-    from neuralviz.models import LanguageModel
+    from neuralviz.models import LanguageModel, TextModel
     from neuralviz.models.tokens import TokenizedText
 
 MAX_PIECES = 50  # of words, among the likeliest tokens of a blank, that are passed over
@@ -168,7 +168,11 @@ def _output_layer_inputs(
 
 @torch.no_grad()
 def fill_blanks(
-    model: LanguageModel, sentence: str, deltas: Sequence[tuple[float, TextDelta]], top: int = 5
+    model: LanguageModel,
+    sentence: str,
+    deltas: Sequence[tuple[float, TextDelta]],
+    top: int = 5,
+    hidden: str = "",  # a word that is listed, too, if it is one token
 ) -> tuple[FilledBlank, ...]:
     """Predict blanks (``___`` or ``[MASK]``) with and without (scale, delta), scale -2 … 2.
 
@@ -195,9 +199,10 @@ def fill_blanks(
         probabilities.append(logits.double().softmax(dim=-1))
     in_words = [part[-1:].isalnum() for part in split_at_blanks(sentence)[:-1]]
     blanks = zip(*probabilities, in_words, strict=True)
-    return tuple(
-        _fill_blank(model, before, after, top, in_word) for before, after, in_word in blanks
-    )
+    ids = model.encoder.encode(f" {hidden}", add_special_tokens=False).ids
+    listed = ids if hidden and len(ids) == 1 else []
+    return tuple(_fill_blank(model, before, after, top, inner, listed)
+                 for before, after, inner in blanks)  # fmt: skip
 
 
 @torch.no_grad()
@@ -271,7 +276,7 @@ def _sum_deltas(
 
 
 def _fill_blank(
-    model: LanguageModel, before: Tensor, after: Tensor, top: int, in_word: bool
+    model: LanguageModel, before: Tensor, after: Tensor, top: int, in_word: bool, listed: list[int]
 ) -> FilledBlank:
     prefix = getattr(model.encoder.model, "continuing_subword_prefix", None) or ""
 
@@ -283,16 +288,16 @@ def _fill_blank(
         words = [token for token in tokens if in_word or not continues(token)]
         return tuple(
             Candidate(
-                _spell_token(model, token).removeprefix(prefix),
+                spell_token(model, token).removeprefix(prefix),
                 float(before[token]),
                 float(after[token]),
             )
-            for token in (words or tokens)[:top]
+            for token in dict.fromkeys([*(words or tokens)[:top], *listed])
         )
 
     return FilledBlank(candidates(before), candidates(after), candidates(after - before))
 
 
-def _spell_token(model: LanguageModel, token: int) -> str:
+def spell_token(model: TextModel, token: int) -> str:
     spelling = model.encoder.decode([token], skip_special_tokens=False).strip()
     return spelling or model.tokenizer.convert_ids_to_tokens(token)

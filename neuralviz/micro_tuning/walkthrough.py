@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralviz.errors import ShouldStop, TextError, check_stop, never
-from neuralviz.micro_tuning.blanks import sentence_with_blank
+from neuralviz.micro_tuning.blanks import read_hidden_word, sentence_with_blank
 from neuralviz.micro_tuning.events import (
     FilledBlank,
     MaskedPredictions,
@@ -115,7 +115,8 @@ def walk_through(
     before, after = predict_masked(model, text, settings, [None, deltas], should_stop=should_stop)
     sentence = sentence_with_blank(text.text, _report_on(text, before, after))
     delta = TextDelta(tuning.model_id, settings.layers, tuple(deltas))
-    (blank,) = fill_blanks(model, sentence, [(1.0, delta)], top=GUESSES)
+    hidden = read_hidden_word(text.text, sentence)
+    (blank,) = fill_blanks(model, sentence, [(1.0, delta)], GUESSES, hidden)
     check_stop(should_stop)
     parameters = dict(model.network.named_parameters())
     return Walkthrough(

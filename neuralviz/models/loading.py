@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import torch
 from tokenizers import Tokenizer, normalizers
 
-from neuralviz.errors import ModelError
+from neuralviz.errors import ModelError, NoHeadError
 from neuralviz.models import hub
 from neuralviz.models.bundled import network as bundled
 from neuralviz.models.folder_check import ModelFiles, check_files, check_unused, find_transformer
@@ -35,10 +35,6 @@ M = TypeVar("M", bound=TextModel)
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?", re.ASCII)
 
 
-class _NoHeadError(ModelError):
-    """The model reads texts, but has no head that predicts masked tokens."""
-
-
 def load_model(model_id: str | Path = BUNDLED, device: str | None = None) -> LanguageModel:
     """Load a masked language model, frozen and in eval mode.
 
@@ -51,7 +47,7 @@ def load_model(model_id: str | Path = BUNDLED, device: str | None = None) -> Lan
     if model_id == BUNDLED:
         return assemble(LanguageModel, model_id, *bundled.load(), device, bundled.BEHAVIOUR)
     if model_id == MINILM or trained_encoder(model_id) is not None:
-        raise ModelError(
+        raise NoHeadError(
             f"{model_id} is a sentence encoder and cannot predict masked tokens. Micro-tuning "
             "needs a masked language model, such as “bundled”."
         )
@@ -73,7 +69,7 @@ def load_text_model(model_id: str | Path = MINILM, device: str | None = None) ->
     files, fingerprint = _find_files(model_id)
     transformer = find_transformer(files)
     if any(name.endswith("ForMaskedLM") for name in transformer.architectures):
-        with suppress(_NoHeadError):
+        with suppress(NoHeadError):
             return _load_masked(files, fingerprint, device)
     is_half = any(name.endswith("EncoderModel") for name in transformer.architectures)  # T5's
     kind: AutoClass = "AutoModelForTextEncoding" if is_half else "AutoModel"
@@ -96,9 +92,9 @@ def _load_masked(files: ModelFiles, fingerprint: str, device: str | None) -> Lan
     causal = re.compile(r"ForCausalLM$|(?<!With)LMHeadModel$")
     is_causal = any(map(causal.search, transformer.architectures))
     if model_type not in masked or is_causal:
-        raise files.error(
-            f"does not predict masked tokens ({model_type[:40]}). Micro-tuning needs a masked "
-            "language model, such as bert-base-uncased."
+        raise NoHeadError(
+            f"{files.model_id} does not predict masked tokens ({model_type[:40]}). Micro-tuning "
+            "needs a masked language model, such as bert-base-uncased."
         )
     loaded = load_network(transformer, "AutoModelForMaskedLM")
     model = assemble(LanguageModel, files.model_id, *loaded, fingerprint, device)
@@ -185,7 +181,7 @@ def load_network(
         missing = [name for name in missing if not name.startswith("pooler.")]
     if missing:
         addition = " Micro-tuning needs a prediction head, too." * (kind == "AutoModelForMaskedLM")
-        raise _NoHeadError(f"{model_id} is missing weights, for example {missing[0]}.{addition}")
+        raise NoHeadError(f"{model_id} is missing weights, for example {missing[0]}.{addition}")
     return network, tokenizer
 
 
@@ -271,7 +267,7 @@ def _describe_masking(
 ) -> dict[str, Any]:
     has_mask = getattr(tokenizer, "mask_token_id", None) is not None
     if not has_mask or not isinstance(network.get_output_embeddings(), torch.nn.Linear):
-        raise _NoHeadError(
+        raise NoHeadError(
             f"{model_id} cannot be micro-tuned: it has no mask token, or no linear output layer."
         )
     shapes = {name: tuple(p.shape) for name, p in network.named_parameters()}

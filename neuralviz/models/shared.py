@@ -9,11 +9,12 @@ import shutil
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from neuralviz import models
-from neuralviz.errors import ModelError, SettingsError
+from neuralviz.errors import ModelError, NoHeadError, SettingsError
 from neuralviz.lazy import Lazy
 from neuralviz.models import bundled
 from neuralviz.models.language_model import BUNDLED, MINILM, LanguageModel, TextModel
@@ -76,6 +77,21 @@ def shared_model(model_id: str) -> LanguageModel:
     tunable = _load(models.load_model, model_id)  # raises for most models that are only text models
     _models.put((model_id, files_stamp(model_id)), tunable)
     return tunable
+
+
+def shared_lens_model(model_id: str) -> TextModel:
+    """The model with its prediction head, if it has one."""
+    load = shared_model if _has_head(ModelRef.from_id(model_id)) else shared_text_model
+    return load(model_id)
+
+
+@lru_cache
+def _has_head(model: ModelRef) -> bool:
+    try:
+        shared_model(model.id)
+    except NoHeadError:
+        return False
+    return True
 
 
 def shared_text_model(model_id: str) -> TextModel:

@@ -10,6 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from neuralviz.evaluation.measures import DRAWN_PRODUCTS
 from neuralviz.evaluation.rows import find_swept_options
 from neuralviz.evaluation.yardsticks import compute_leads
 from neuralviz.headlines import write_lead, write_values
@@ -130,7 +131,7 @@ def _move_labels(figure: go.Figure, lines: Sequence[float], chart: Chart) -> Non
 
 def _title_axis(chart: Chart) -> str:
     noun, _, arrow = chart.axis.rpartition(" ")
-    return f"{noun}, with 95% interval {arrow}" if any(chart.intervals) else chart.axis
+    return f"{noun}, with 95% interval {arrow}".rstrip() if any(chart.intervals) else chart.axis
 
 
 def _interval_dot(name: str, value: float, interval: Interval, colour: str, form: str) -> Trace:
@@ -182,7 +183,8 @@ def product_histogram(
     kinds = ((names[1], DISSIMILAR, dissimilar), (names[0], SIMILAR, similar))
     for kind, colour, values in kinds:
         share = np.histogram(values, edges)[0] / max(1, len(values)) * 100
-        hover, name = f"{kind}: %{{y:.2g}}%<br>around %{{x:.3f}}", f"{kind} ({len(values):,})"
+        drawn = f"{len(values):,}{' sampled' * (len(values) == DRAWN_PRODUCTS)}"
+        hover, name = f"{kind}: %{{y:.2g}}%<br>around %{{x:.3f}}", f"{kind} ({drawn})"
         traces.append(bars(middles, share, colour, hover, width=np.diff(edges), name=name))
         traces[-1]["marker"] |= {"opacity": 0.45, "line": {"width": 0}}
     x, y = {"title": "cosine similarity", "nticks": 8}, {"title": "pairs, %"}
@@ -394,7 +396,7 @@ def lead_of_best(results: Results, data: int, yardstick: Yardstick) -> go.Figure
         [scale * lead.value for lead in leads],
         [lead.interval and (scale * lead.interval[0], scale * lead.interval[1]) for lead in leads],
         f"Lead of {escape(shorten(name(leads[0].first), LABEL_LENGTH))} over …",
-        f"{unit} ↑",
+        f"{unit} ",
         among=[row.label for row in results.rows],
         names=[name(lead.second) for lead in leads],
     )

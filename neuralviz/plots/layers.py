@@ -31,6 +31,7 @@ from neuralviz.plots.theme import (
     dots,
     draw,
     escape,
+    format_two_places,
     line,
     name_axis,
     number_axis,
@@ -169,34 +170,33 @@ def weights_figure(
     )
 
 
-# --- what the head predicts from every layer ---------------------------------------------------
+# --- what is read from every layer -------------------------------------------------------------
+
+_LENS_MEASURES = {True: ("probability", ".0%"), False: ("cosine", ".2f")}  # by has_head
 
 
 def lens_figure(lens: Lens, title: str, chosen: int | None = None) -> go.Figure:
     """The probability of each masked token at every layer, with the best guess in the cell.
 
-    ``chosen`` is a position, which gets a frame.
+    Without a head, its cosine, and the nearest token. ``chosen`` is a position, which gets a frame.
     """
-    tokens = [lens.text.tokens[token] for token in lens.tokens]
+    tokens, (measure, form) = lens.names, _LENS_MEASURES[lens.has_head]
     guesses = np.array([[row[0] for row in layers] for layers in lens.words], dtype=object).T
-    listed = np.array(
-        [
-            [_list_guesses(words, shares) for words, shares in zip(*row, strict=True)]
-            for row in zip(lens.words, lens.shares, strict=True)
-        ],
-        dtype=object,
-    ).T
+    write = percent if lens.has_head else format_two_places
+    quoted = np.vectorize(lambda word, share: f"“{escape(word)}” {write(share)}", otypes=[object])
+    listed = [["<br>".join(cell) for cell in row] for row in quoted(lens.words, lens.shares)]
     matrix = cells(
-        lens.probability.T,
+        lens.values.T,
         np.arange(len(tokens)),
-        np.arange(lens.probability.shape[1]),
-        "layer %{y}: the right token has %{z:.1%}<br>%{customdata}",
+        np.arange(lens.values.shape[1]),
+        f"layer %{{y}}: the right token has %{{z:{form}}}<br>%{{customdata}}",
         (0, 1),
-        customdata=listed,
-        colorbar={"title": {"text": "probability", "side": "right"}, "tickformat": ".0%"},
+        customdata=np.array(listed, dtype=object).T,
+        colorbar={"title": {"text": measure, "side": "right"}, "tickformat": form},
     )
     if len(tokens) <= MOST_GUESSES:
-        written = [[escape(shorten(guess, 9)) for guess in row] for row in guesses]
+        room = max(9, 100 // len(tokens))
+        written = [[escape(shorten(guess, room)) for guess in row] for row in guesses]
         matrix |= {"text": written, "texttemplate": "%{text}", "textfont": {"size": 12}}
     names = name_axis(tokens, 12, autotickangles=[0, -45, -90], ticks="", **BARE)
     y = {"title": "layer", "dtick": 1, **BARE}
@@ -206,25 +206,22 @@ def lens_figure(lens: Lens, title: str, chosen: int | None = None) -> go.Figure:
     return figure
 
 
-def _list_guesses(words: Sequence[str], shares: np.ndarray) -> str:
-    pairs = zip(words, shares, strict=True)
-    return "<br>".join(f"“{escape(word)}” {percent(float(share))}" for word, share in pairs)
-
-
-def leads_figure(sides: Mapping[str, np.ndarray], title: str) -> go.Figure:
-    """A token's [layer] probability at every layer, by ``before`` and ``after``."""
+def leads_figure(sides: Mapping[str, np.ndarray], word: str, *, has_head: bool) -> go.Figure:
+    """A token's [layer] probability or cosine at every layer, by ``before`` and ``after``."""
+    measure, form = _LENS_MEASURES[has_head]
     colours = {"before": BEFORE, "after": AFTER}
     traces = [
         line(
             np.arange(len(values)),
             values,
             colours[moment],
-            f"layer %{{x}}, {moment}: %{{y:.1%}}",
+            f"layer %{{x}}, {moment}: %{{y:{form}}}",
             name=f"{moment} training",
         )
         for moment, values in sides.items()
     ]
-    y = {"title": "probability", "tickformat": ".0%", "rangemode": "tozero"}
+    title = f"{measure.capitalize()} of “{escape(word)}” at every layer"
+    y = {"title": measure, "tickformat": form, "rangemode": "tozero"}
     return draw(traces, title, {"title": "layer", "dtick": 1}, y)
 
 

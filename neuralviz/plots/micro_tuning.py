@@ -237,18 +237,12 @@ def shares_width(words: Sequence[str]) -> int:
     return 80 + 13 * min(len(words), MOST_WORDS)
 
 
-def blank_figure(blank: FilledBlank, title: str, hidden: str | None = None) -> go.Figure:
-    """Probabilities of the likeliest tokens before and after micro-tuning.
-
-    Before alone where the ``hidden`` word is given; it is drawn, too.
-    """
-    entries = blank.candidates
-    if hidden is not None:
-        right = [entry for entry in entries if entry.token.casefold() == hidden.casefold()]
-        entries = tuple(dict.fromkeys((*blank.before, *right)))
+def blank_figure(blank: FilledBlank, title: str, *, has_after: bool = True) -> go.Figure:
+    """Probabilities of the likeliest tokens before micro-tuning, and after it."""
+    entries = blank.candidates if has_after else blank.before
     names = [f"“{escape(shorten(entry.token, 18))}”" for entry in entries]
     sides = {"before": [entry.before for entry in entries]}
-    if hidden is None:
+    if has_after:
         sides["after"] = [entry.after for entry in entries]
     return probabilities_figure(names, sides, title)
 

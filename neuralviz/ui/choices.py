@@ -238,12 +238,12 @@ def show_model_sidebar() -> None:
         choose_masked_model()
 
 
-def choose_masked_model() -> str:
+def choose_masked_model(*encoders: str) -> str:
     """Ask for the model that is micro-tuned, and say where it computes; return its id."""
     is_demo = effective_settings().demo
     model_id = st.selectbox(
         "Model",
-        [*(SUGGESTIONS[:1] if is_demo else SUGGESTIONS), *trained_names("text")],
+        [*(SUGGESTIONS[:1] if is_demo else [*SUGGESTIONS, *encoders]), *trained_names("text")],
         key="model",
         **REMEMBERED,  # not all pages have it
         accept_new_options=not is_demo,

@@ -28,7 +28,7 @@ from neuralviz.evaluation.similarity import (
     rank_differences,
     usable_labels,
 )
-from neuralviz.headlines import COSINE_IN_SHORT, explain_interval, explain_methods
+from neuralviz.headlines import COSINE_IN_SHORT, METHOD_LINES, explain_interval, explain_methods
 from neuralviz.headlines.micro_tuning import warn_of_unread
 from neuralviz.headlines.similar_texts import (
     describe_agreement,
@@ -97,6 +97,7 @@ FORMS = ("headline", "question", "diary", "complaint")
 AS_GIVEN, CLUSTERED = "Original", "Clustered by the first method"  # orders of texts
 HEIGHTS = {1: 560, 2: 460, 3: 390, 4: 460}  # px, by the number of methods
 LISTED_PAIRS = 500
+METHODS_IN_SHORT = explain_methods(METHOD_LINES)
 EXPLANATION = "Why?"
 ARRIVED = "compare-arrived"  # session state: whether another page's button led to it just now
 TEXT_COLUMNS = ("text A", "text B")

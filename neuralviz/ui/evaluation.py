@@ -762,7 +762,8 @@ class _Shown:
         label, measured = self.pick_method("evaluation-worst-of", sentences, "Errors of")
         write_headline(sentences[label])
         data = self.results.data[0]
-        term = "" if isinstance(data, LabelledData) else COSINE_IN_SHORT
+        votes = f"The nearest texts **vote** for their labels. {headlines.NEAREST_IN_SHORT}"
+        term = votes if isinstance(data, LabelledData) else COSINE_IN_SHORT
         if not isinstance(data, LabelledData | ScoredData):
             term += f" {headlines.YARDSTICKS_IN_SHORT['triplets']}"
         self.explain(label, term)
@@ -875,7 +876,7 @@ class _Shown:
         for _, label, measured in self.results.finished(0):
             for kind, confusion in measured.confusions.items():
                 method = f"{name(label)} ({kind})" if len(measured.confusions) > 1 else name(label)
-                sentence = headlines.describe_confusion(confusion.merge_rarest(), method, quote)
+                sentence = headlines.describe_confusion(confusion, method, quote)
                 by_label[label] = f"{by_label.get(label, '')} {sentence}".strip()
         return by_label
 
@@ -884,7 +885,7 @@ class _Shown:
         label, measured = self.pick_method("evaluation-confused-by", sentences)
         write_headline(sentences[label])
         (first, *_) = measured.confusions
-        self.explain(label, headlines.CONFUSED_IN_SHORT[first])
+        self.explain(label, f"{headlines.CONFUSED_IN_SHORT[first]} Rows add up to 100%.")
         for row, measure, confusion, figure in plots.confusion_figures(self.results, 0):
             if self.results.rows[row].label != label:
                 continue

@@ -20,7 +20,7 @@ from neuralviz.headlines.micro_tuning import (
     warn_of_unread,
 )
 from neuralviz.jobs.micro_tuning import WalkThrough
-from neuralviz.micro_tuning.blanks import BLANK, read_hidden_word
+from neuralviz.micro_tuning.blanks import BLANK
 from neuralviz.models.shared import ModelRef
 from neuralviz.plots import micro_tuning as plots
 from neuralviz.plots.report import About
@@ -205,11 +205,11 @@ def _show_sentence(walk: Walkthrough) -> None:
 def _show_first_guess(walk: Walkthrough) -> None:
     _show_sentence(walk)
     title = "What the model puts into the blank"
-    hidden = read_hidden_word(walk.text.text, walk.sentence)
-    _draw(walk, plots.blank_figure(walk.blank, title, hidden), "first-guess")
+    _draw(walk, plots.blank_figure(walk.blank, title, has_after=False), "first-guess")
 
 
 def _show_training(walk: Walkthrough) -> None:
+    _show_tiles(walk.text.text.split())
     _draw(walk, plots.learning_figure(walk.losses), "training")
 
 

@@ -31,12 +31,12 @@ from neuralviz.layers.settings import (
     check_sbert_wk,
 )
 from neuralviz.micro_tuning.settings import TuningSettings
-from neuralviz.models import BUNDLED, TextModel
+from neuralviz.models import BUNDLED, MINILM, TextModel
 from neuralviz.models.language_model import Layer
-from neuralviz.models.shared import ModelRef, shared_text_model
+from neuralviz.models.shared import ModelRef, shared_lens_model, shared_text_model
 from neuralviz.plots import layers as plots
 from neuralviz.plots.report import About
-from neuralviz.plots.theme import GREEN, escape, shorten
+from neuralviz.plots.theme import GREEN, shorten
 from neuralviz.ui.address import remember_number, write
 from neuralviz.ui.choices import (
     REMEMBERED,
@@ -375,14 +375,14 @@ NOT_TUNED = "None"
 
 
 def _show_lens() -> None:
-    inputs, output = wide_columns([2, 3], LENS_KEY)
+    inputs, output = wide_columns([1, 2], LENS_KEY)
     with inputs:
-        model_id = choose_masked_model()
+        model_id = choose_masked_model(MINILM)
         text = ask_text()
-        choice = find_layers(model_id)
+        choice = find_layers(model_id, shared_lens_model)
         if choice is None:
             return
-        settings = _choose_tuned(*choice)
+        settings = _choose_tuned(*choice) if choice[0] else None
         reading = AS_IT_IS
         if model_id == BUNDLED:
             reading = choose_one(
@@ -395,7 +395,7 @@ def _show_lens() -> None:
             )
     task = ReadLayers(ModelRef.from_id(model_id), text, settings, reading == TRANSLATED)
     run = LENS_RUNS.start(task)
-    sentences = RunSentences(start="The model guesses every token …", done="")
+    sentences = RunSentences(start="The model reads every layer …", done="")
     with output:
         draw = partial(_show_guesses, (text, model_id))
         show_run_panel(LENS_RUNS, run, draw, sentences=sentences, patience=PATIENCE)
@@ -420,39 +420,38 @@ def _choose_tuned(layers: Sequence[Layer], vocab_size: int) -> TuningSettings | 
 
 
 def _show_guesses(data: tuple[str, str], read: ReadText | None, _live: bool) -> None:
-    """Draw what the model predicts from every layer, and where the chosen token takes the lead."""
+    """Draw what is read from every layer, and where the chosen token takes the lead."""
     if read is None:
         return
-    before, after = read.before, read.after
-    tokens, is_whole = before.text.tokens, np.bincount(before.text.words)[before.text.words] == 1
-    is_word = [bool(is_whole[i]) and tokens[i].isalnum() for i in before.tokens]
-    least_known = before.probability[:, -1] + ~np.array(is_word)  # words come first
-    place = int(least_known.argmin())  # the same once the model has been tuned
-    remember_number(TOKEN, range(len(before.tokens)), place, data)
-    position = st.session_state[TOKEN]
-    word, n_tokens = tokens[before.tokens[position]], len(before.tokens)
+    before, after, first = read.before, read.after, f"{TOKEN}-first"
+    if st.session_state.get(TOKEN) == st.session_state.get(first):
+        st.session_state.pop(TOKEN, None)  # nobody has chosen: micro-tuning may tell of another
+    st.session_state[first] = before.find_telling(after)
+    position = remember_number(TOKEN, range(len(before.tokens)), st.session_state[first], data)
+    n_tokens, n_all = len(before.tokens), len(before.text)
     provenance = About("Guesses by layer", {"text": shorten(before.text.text, 60)})
-    sentence = headlines.describe_lens(word, before, after, position)
-    with slide(LENS_KEY, plain(sentence)):
-        has_guesses = n_tokens <= plots.MOST_GUESSES
-        show_only_on_stage(LENS_KEY).markdown(headlines.explain_lens(has_guesses=has_guesses))
-        part = f" (first {n_tokens} of {len(tokens)} tokens)" * (n_tokens < len(tokens))
+    with slide(LENS_KEY, plain(headlines.describe_lens(before, after, position))):
+        terms = headlines.explain_lens(before, after, has_guesses=n_tokens <= plots.MOST_GUESSES)
+        show_only_on_stage(LENS_KEY).markdown(plain(terms))
+        part = f" (first {n_tokens} of {n_all:,} tokens)" * (n_tokens < n_all)
         moments = {"before": before} | ({"after": after} if after else {})
         for moment, lens in moments.items():
-            with allow_swiping(f"{LENS_KEY}-{moment}-wide", 140 + 46 * len(lens.tokens)):
-                title = f"Guesses {moment} training on the text{part}"
+            title = f"Guesses {moment} training on the text{part}"
+            with allow_swiping(f"{LENS_KEY}-{moment}-wide", 140 + 56 * n_tokens):
                 show_figure(
-                    plots.lens_figure(lens, title, position),
+                    plots.lens_figure(
+                        lens, title if lens.has_head else f"Nearest tokens{part}", position
+                    ),
                     f"lens-{moment}",
                     partial(_list_guesses, lens),
                     provenance,
                     key=f"{LENS_KEY}-{moment}",
-                    height=110 + 34 * lens.probability.shape[1],
+                    height=110 + 34 * lens.values.shape[1],
                     handlers=Handlers(click=_choose_token),
                 )
-    sides = {moment: lens.probability[position] for moment, lens in moments.items()}
+    sides = {moment: lens.values[position] for moment, lens in moments.items()}
     show_figure(
-        plots.leads_figure(sides, f"Probability of “{escape(word)}” at every layer"),
+        plots.leads_figure(sides, before.names[position], has_head=before.has_head),
         "lens-token",
         pd.DataFrame({"layer": range(len(sides["before"])), **sides}),
         provenance,
@@ -468,12 +467,12 @@ def _choose_token(click: dict[str, Any]) -> None:
 def _list_guesses(lens: Lens) -> pd.DataFrame:
     """A row for every token and layer."""
     rows = [
-        (lens.text.tokens[token], layer, lens.probability[i, layer], lens.rank[i, layer], *words)
-        for i, token in enumerate(lens.tokens)
+        (token, layer, lens.values[i, layer], lens.rank[i, layer], *words)
+        for i, token in enumerate(lens.names)
         for layer, words in enumerate(lens.words[i])
     ]
-    n = len(lens.words[0][0])
-    heads = ["token", "layer", "probability", "rank", *(f"guess {k + 1}" for k in range(n))]
+    n, measure = len(lens.words[0][0]), "probability" if lens.has_head else "cosine"
+    heads = ["token", "layer", measure, "rank", *(f"guess {k + 1}" for k in range(n))]
     return pd.DataFrame(rows, columns=heads)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
@@ -39,7 +39,7 @@ from neuralviz.micro_tuning.settings import (
     is_fast,
     parse_blueprints,
 )
-from neuralviz.models import BUNDLED, bundled, tokenize
+from neuralviz.models import BUNDLED, LanguageModel, TextModel, bundled, tokenize
 from neuralviz.models.bundled import text_reader
 from neuralviz.models.language_model import Layer, head_layers, last_block_layers, list_layers
 from neuralviz.models.shared import ModelRef, find_held, shared_model
@@ -274,13 +274,17 @@ def _recall_kept(view_id: str) -> Run[RunRecord] | None:
 # --- the settings -------------------------------------------------------------------------------
 
 
-def find_layers(model_id: str) -> tuple[tuple[Layer, ...], int] | None:
-    """1-D parameters and vocabulary size, the bundled model's without loading it."""
+def find_layers(
+    model_id: str, load: Callable[[str], TextModel] = shared_model
+) -> tuple[tuple[Layer, ...], int] | None:
+    """1-D parameters, none without a head, and vocabulary size; the bundled model is not loaded."""
     if model_id == BUNDLED:
         shapes = bundled.shapes()
         return list_layers(shapes, "bert"), shapes["cls.predictions.bias"][0]
-    model = load_model_or_none(model_id, shared_model)
-    return None if model is None else (model.layers, model.vocab_size)
+    model = load_model_or_none(model_id, load)
+    if isinstance(model, LanguageModel):
+        return model.layers, model.vocab_size
+    return None if model is None else ((), 0)
 
 
 def list_presets(layers: Sequence[Layer], vocab_size: int) -> dict[str, tuple[str, ...]]:

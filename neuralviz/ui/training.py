@@ -153,7 +153,8 @@ def _show_lessons(
     has_layers = any(lesson.accuracy.shape[1] > 1 for lesson in measured)
     draw = partial(show_figure, height=HEIGHT, provenance=provenance)
     with slide(key, sentence):
-        show_only_on_stage(f"{key}-pairs").markdown(headlines.explain_pairs(lessons, sentence))
+        terms = headlines.explain_pairs(lessons, sentence, plain(label))
+        show_only_on_stage(f"{key}-pairs").markdown(terms)
         left_column, right_column = wide_columns(2, f"{key}-curves")
         with left_column, hide_on_stage(f"{key}-loss") if measured else st.container():
             figure = plots.training_loss_figure(lessons)

@@ -559,4 +559,4 @@ def test_words_are_read_back_beside_the_most_frequent_ones(opened) -> None:
     assert {"read-back recall of 10", "read-back frequent words"} <= set(table(page).columns)
     click(page, "Measure", "Read-back")
     assert headline(page).startswith("With **mean**, ten guesses from each embedding find")
-    assert "the ten most frequent words find" in headline(page)
+    assert "The ten most frequent words find" in headline(page)

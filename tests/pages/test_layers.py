@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
+from transformers import AutoModel
 
 from neuralviz.ui import layers
+from tests.support.models import save_causal, save_family
 from tests.support.pages import (
     count_figures,
     find_labelled,
@@ -90,10 +93,10 @@ def test_the_lens_shows_what_every_layer_would_predict(bundled: object) -> None:
     assert not page.exception
     assert count_figures(page) == 3  # before, after, one token
     read = last_run(page, "layers-lens").result
-    position = int((read.after.probability - read.before.probability)[:, -1].argmax())
-    word = read.before.text.tokens[position]
-    assert f"“{word}” is" in read_markdown(page)
-    assert read.after.probability[position, -1] > read.before.probability[position, -1]
+    position = read.before.find_telling(read.after)
+    word = read.before.names[position]
+    assert f"For the hidden “{word}”" in read_markdown(page)
+    assert read.after.values[position, -1] > read.before.values[position, -1]
     find_labelled(page, "Tuned on the text").set_value("None").run()
     finish_run(page, "layers-lens")
     assert last_run(page, "layers-lens").result.after is None
@@ -105,3 +108,38 @@ def test_the_lens_shows_what_every_layer_would_predict(bundled: object) -> None:
     finish_run(page, "layers-lens")
     assert not page.exception
     assert "is empty" in page.error[0].value
+
+
+def test_the_lens_of_a_model_without_a_head_reads_its_embedding_table(bundled: object) -> None:
+    page = finish_run(open_view(layers_view="Lens", model="all-MiniLM-L6-v2").run(), "layers-lens")
+    assert not page.exception
+    assert count_figures(page) == 2  # nothing is tuned
+    assert "This model has no prediction head, but an embedding table: “" in read_markdown(page)
+    labels = [box.label for box in page.selectbox]
+    assert "Tuned on the text" not in labels
+    for text in ("bank", "שלום 🙂", "The lamp came on. " * 200, "<script>alert(1)</script>"):
+        page.text_area[0].set_value(text).run()
+        finish_run(page, "layers-lens")
+        assert not page.exception, text[:20]
+        assert not page.error, text[:20]
+        assert count_figures(page) == 2, text[:20]
+
+
+@pytest.mark.parametrize("kind", ["albert", "next token"])
+def test_models_that_the_lens_can_and_cannot_read(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if kind == "next token":  # without a mask token
+        save_causal(tmp_path)
+    else:
+        save_family(kind, tmp_path)
+        AutoModel.from_pretrained(tmp_path).save_pretrained(tmp_path)
+    monkeypatch.setattr("neuralviz.ui.choices._is_available", lambda model_id: True)
+    page = open_view(layers_view="Lens", model=str(tmp_path)).run()
+    finish_run(page, "layers-lens")
+    assert not page.exception
+    if kind == "next token":
+        assert not page.error
+        assert "This model has no prediction head" in read_markdown(page)
+    else:
+        assert "its embedding table have 24 values, its vectors 32" in page.error[0].value

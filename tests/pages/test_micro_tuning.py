@@ -251,7 +251,9 @@ def test_a_delta_is_tried_on_any_sentence(page: AppTest) -> None:
     assert "after micro-tuning on text 1 it is “boats”" in read_markdown(page)  # at once
     assert "try-delta-runs" not in page.session_state
     answer = fill("She sat on the ___ of the river.")
-    before = re.search(r"best guess was (“\w+” \([\d.]+%\)); after micro-tuning on", answer)
+    before = re.search(
+        r"best guess for the blank was (“\w+” \([\d.]+%\)); after micro-tuning on", answer
+    )
     assert before is not None
     assert re.search(r"after micro-tuning on text 1 it is “banks” \(\d\d%\)\.", answer)
     page.slider(key="delta-scale").set_value(0.0).run()

@@ -85,7 +85,7 @@ def test_a_report_with_every_setting(run) -> None:
     assert "<i>[/red]x varies" in result.stdout
     assert "↑ higher is better, ↓ lower is better" in result.stdout
     report = Path("out/report.html").read_text("utf-8")
-    (said,) = re.findall("With mean, .* with neural;", re.sub("</?strong>", "", report))
+    (said,) = re.findall("With mean, .* with neural\\.", re.sub("</?strong>", "", report))
     assert " ".join(said.split()) in " ".join(result.stdout.split())
     for said in ("learning_rate 0.01", "&lt;img src=x&gt; &amp; [red].csv"):
         assert said in report

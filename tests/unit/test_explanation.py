@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -426,22 +427,28 @@ def test_the_deletion_check(method: str, is_centred: bool, library) -> None:
     vectors = embedder.encode(list(SENTENCES))
     explanation = explain(embedder, A, B, centre=vectors.mean(axis=0) if is_centred else None)
     deletions = try_deletions(embedder, explanation)
-    assert len(deletions.words) == len(deletions.cosines) == len(deletions.expected)
-    assert deletions.words[:2] == ("A", "baker")
-    assert deletions.agreement is not None
-    assert -1 <= deletions.agreement <= 1
+    words, cosines, expected = [], [], []
     centre = explanation.centre if is_centred else 0
-    x, y = embedder.encode(["A carries warm bread across the square.", B]) - centre
-    assert deletions.cosines[1] == pytest.approx(
-        x @ y / np.linalg.norm(x) / np.linalg.norm(y), abs=AS_ENCODED
-    )
-    # a row removed from the vector, by the definition of the cosine
     split, other = explanation.splits or ()
-    pieces = [place for place, span in enumerate(split.spans) if 2 <= span[0] < len("A baker")]
-    assert len(pieces) > 1
-    rest = split.vector - np.concatenate([rows[pieces].sum(axis=0) for rows in split.blocks])
-    expected = rest @ other.vector / np.linalg.norm(rest)
-    assert deletions.expected[1] == pytest.approx(expected, abs=EXACT)
+    whole = dict(zip((A, B), embedder.encode([A, B]) - centre, strict=True))
+    for text, own, kept in ((A, split, other), (B, other, split)):
+        unchanged = whole[B if text == A else A]
+        for match in re.finditer(r"\w+|[.,]", text):
+            start, end = match.span()
+            words.append(match[0])
+            shorter = embedder.encode(f"{text[:start]} {text[end:]}") - centre
+            lengths = np.linalg.norm(shorter) * np.linalg.norm(unchanged)
+            cosines.append(shorter @ unchanged / lengths)
+            # a row removed from the vector, by the definition of the cosine
+            pieces = [place for place, span in enumerate(own.spans) if start <= span[0] < end]
+            rest = own.vector - np.concatenate([rows[pieces].sum(axis=0) for rows in own.blocks])
+            expected.append(rest @ kept.vector / np.linalg.norm(rest))
+    assert deletions.words == tuple(words)
+    np.testing.assert_allclose(deletions.cosines, cosines, atol=AS_ENCODED)
+    np.testing.assert_allclose(deletions.expected, expected, atol=EXACT)
+    places = [np.argsort(np.argsort(values)) for values in (deletions.cosines, expected)]
+    n, gaps = len(words), places[0] - places[1]
+    assert deletions.agreement == pytest.approx(1 - 6 * (gaps**2).sum() / (n**3 - n))  # no ties
 
 
 def test_a_check_of_what_was_left_out_makes_no_sense(bert_folder: Path) -> None:

@@ -107,6 +107,21 @@ def test_pieces_of_words_fill_a_blank_that_follows_a_letter_alone(bundled: Langu
     assert any(f"##{candidate.token}" in vocabulary for candidate in joined.before)
 
 
+def test_a_hidden_word_has_its_probability_wherever_it_ranks(bundled: LanguageModel) -> None:
+    delta, sentence = [(1.0, random_delta(bundled, "head"))], "He lost his ___ ."
+    (plain,), (blank,), (pieces,) = (
+        fill_blanks(bundled, sentence, delta, 3, hidden) for hidden in ("", "Volcano", "volcanoooo")
+    )
+    assert plain == pieces
+    *likeliest, hidden = blank.before
+    assert tuple(likeliest) == plain.before
+    assert hidden.token == "volcano"
+    expected = plainly(bundled.network, bundled, sentence)[
+        0, bundled.encoder.token_to_id("volcano")
+    ]
+    assert hidden.before == pytest.approx(expected, rel=2e-3)
+
+
 def test_user_text_is_literal(bundled: LanguageModel) -> None:
     """Only blanks are special: what looks like a token of the model's own is characters."""
     delta = random_delta(bundled, "head")
@@ -189,13 +204,14 @@ def blank(*candidates: tuple[str, float, float]) -> FilledBlank:
     [
         (
             [blank(("money", 0.12, 0.05), ("river", 0.03, 0.41))],
-            "Before, the model's best guess was “money” (12%); after X it is “river” (41%).",
+            "Before, the model's best guess for the blank was “money” (12%); after X it is “river” "
+            "(41%).",
         ),
         (
             [blank(("a", 0.5, 0.0), ("b", 0.00001, 0.9999)), blank(("c", 0.005, 0.02))],
-            "Blank 1: before, the model's best guess was “a” (50%); after X it is “b” "
-            "(99.9%). Blank 2: before, the model's best guess was “c” (0.5%); after X it is still "
-            "“c” (2%).",
+            "Before, the model's best guess for blank 1 was “a” (50%); after X it is “b” (99.9%). "
+            "Before, the model's best guess for blank 2 was “c” (0.5%); after X it is still “c” "
+            "(2%).",
         ),
     ],
 )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from neuralviz.layers.geometry import FollowedWord
+from neuralviz.micro_tuning.lens import Lens
 from neuralviz.plots import layers as plots
 from neuralviz.plots.layers import layer_figure, scatter_figure
 from neuralviz.plots.theme import GREEN, method_colour, spaced_ticks
@@ -31,6 +34,27 @@ def test_a_cosine_map_has_values_in_its_cells_while_there_is_room() -> None:
 )
 def test_numbers_along_an_axis_stay_apart(numbers: range, ticks: list[int]) -> None:
     assert spaced_ticks(numbers) == ticks
+
+
+@pytest.mark.parametrize("has_head", [True, False])
+def test_a_lens_lists_the_guesses_of_a_cell(has_head: bool) -> None:
+    words = ((("<b>", "a much longer word", "c"), ("d", "e", "f")),)
+    shares = np.array([[[0.5, 0.25, 0.125], [0.9, 0.04, 0.03]]])
+    values, rank = shares[:, :, 0], np.ones((1, 2), dtype=int)
+    text: Any = None
+    lens = Lens(text, np.arange(1), ("<i>",), values, rank, words, shares, has_head)
+    figure = plots.lens_figure(lens, "Guesses", 0)
+    (matrix,) = figure.data
+    listed = {
+        True: "“&lt;b&gt;” 50%<br>“a much longer word” 25%<br>“c” 12%",
+        False: "“&lt;b&gt;” 0.50<br>“a much longer word” 0.25<br>“c” 0.12",
+    }
+    assert matrix.customdata[0][0] == listed[has_head]
+    assert matrix.text[0][0] == "&lt;b&gt;"
+    assert matrix.colorbar.title.text == ("probability" if has_head else "cosine")
+    assert figure.layout.xaxis.ticktext == ("&lt;i&gt;",)
+    leads = plots.leads_figure({"before": values[0]}, "<i>", has_head=has_head)
+    assert "“&lt;i&gt;” at every layer" in leads.layout.title.text
 
 
 def test_a_token_is_escaped_and_cannot_be_html() -> None:

@@ -184,6 +184,10 @@ def evaluations() -> Iterator[tuple[str, str]]:
     for title, counts in confused.items():
         confusion = Confusion(("news", "diary", "note")[: len(counts)], np.array(counts))
         yield title, evaluation.describe_confusion(confusion, "**mean**", str)
+    counts = 9 * np.eye(14, dtype=int)
+    counts[0, 13] = 9
+    confusion = Confusion(tuple("abcdefghijklmn"), counts)
+    yield "rare labels", evaluation.describe_confusion(confusion, "**mean**", "“{}”".format)
     taus = {"form": 0.4, "topic": 0.1}
     yield "qualities", followed_quality({q: np.array([[tau]]) for q, tau in taus.items()})
     yield "one quality at chance", followed_quality({"form": np.array([[0.01]])})
@@ -383,23 +387,31 @@ def layer_views() -> Iterator[tuple[str, str]]:
     yield "words and punctuation", layers.describe_text(words, weights, 0.45)
     yield "what the text shows", layers.TEXT_IN_SHORT
     yield "what the pairs show", layers.explain_layers("95% interval")
-    yield "what the lens shows", layers.explain_lens(has_guesses=True)
-    yield "what a wide lens shows", layers.explain_lens(has_guesses=False)
     lens = [
         Lens(
             None,
             np.arange(1),
+            ("bank",),
             np.array([[0.01, 0.1, last]]),
             np.array([[9, first, 1 + (last < 0.5)]]),
-            (((("a",), ("b",), ("other" if last < 0.5 else "bank",))),),
-            np.zeros((1, 3, 1)),
+            (((("a",), ("##s",), ("other" if last < 0.5 else "bank",))),),
+            np.full((1, 3, 1), max(last, 0.3)),
+            has_head,
         )
-        for first, last in ((3, 0.2), (3, 0.7), (1, 0.9))
-    ]
+        for first, last, has_head in ((3, 0.2, True), (3, 0.7, True), (1, 0.9, True),
+                                      (3, np.nan, True), (3, 0.2, False), (1, 0.2, False),
+                                      (1, 0.9, False))
+    ]  # fmt: skip
+    yield "what the lens shows", layers.explain_lens(lens[0], lens[1])
+    yield "what a wide lens shows", layers.explain_lens(lens[0], has_guesses=False)
+    yield "what a lens without a head shows", layers.explain_lens(lens[4])
     for title, before, after in (("no lead", 0, None), ("a lead", 1, None), ("gained", 0, 1),
-                                 ("earlier", 1, 2), ("lost", 2, 0)):  # fmt: skip
+                                 ("earlier", 1, 2), ("lost", 2, 0), ("diverged", 1, 3),
+                                 ("no head, never nearest", 4, None),
+                                 ("no head, nearest at first", 5, None),
+                                 ("no head, nearest to the last", 6, None)):  # fmt: skip
         later = None if after is None else lens[after]
-        yield f"lens: {title}", layers.describe_lens("bank", lens[before], later, 0)
+        yield f"lens: {title}", layers.describe_lens(lens[before], later, 0)
     cosines = np.eye(4)
     cosines[[0, 1, 2], [1, 2, 3]] = (0.9, 0.5, 0.8)
     yield "map", layers.describe_map(cosines, "“cat”", "1 − cosine")
@@ -450,11 +462,14 @@ def trainings() -> Iterator[tuple[str, str]]:
 
     yield "whole model is better", training.describe_untrained(crops)
     yield "two kinds", lessons(*known)
-    yield "what two kinds are", training.explain_pairs(known, "is significant")
+    yield "what two kinds are", training.explain_pairs(known, "is significant", "chapter")
     frozen = TrainingSettings(pairs="masking", frozen_blocks=2)
-    yield "what masking is", training.explain_pairs([replace(crops, settings=frozen)], "")
+    yield (
+        "what masking is",
+        training.explain_pairs([replace(crops, settings=frozen)], "", "chapter"),
+    )
     random = TrainingSettings(part="table", start="random")
-    yield "a table at random", training.explain_pairs([replace(crops, settings=random)], "")
+    yield "a table at random", training.explain_pairs([replace(crops, settings=random)], "", "")
     yield "one kind", lessons(crops)
     first, *_, last = crops.snapshots
     swapped = replace(last, step=0), replace(first, step=60)
@@ -728,8 +743,8 @@ def test_the_rest_is_written_with_as_many_digits() -> None:
     entries = [Entry("a", 0.9), Entry("b", 0.75), Entry("c", 0.749)]
     measured = What("the share is", "9 texts")
     assert Headline.rank(measured, entries, lambda *_: (0.1, 0.2)).write_sentence() == (
-        "With a, the share is 0.900 on 9 texts, against 0.750 with b; the difference is "
-        "significant (95% interval: 0.10 to 0.20), and so is that from c (0.749)."
+        "With a, the share is 0.900 on 9 texts, against 0.750 with b and 0.749 with c. Both "
+        "differences are significant (95% interval of the first: 0.10 to 0.20)."
     )
 
 
