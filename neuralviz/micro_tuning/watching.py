@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 BATCH = 16  # texts per watched batch, at most
 BATCH_TOKENS = 512  # tokens per batch, unless a single text has more
-MOSTLY_UNKNOWN = 0.5  # share of a text's tokens
 MAX_PREDICTED = 4000  # masked positions per text in the report, at most
 MAX_FOLLOWED_IN_BLOCKS = 64  # tokens of a text; each costs a backward pass through the blocks
 
@@ -72,17 +71,11 @@ def watch(
 def find_hardly_read(
     model: LanguageModel, texts: Sequence[str], should_stop: ShouldStop = never
 ) -> tuple[int, ...]:
-    """Places of the texts that a run with the paper's settings reports as hardly read.
-
-    Or of whose tokens half are unknown, such as emoji.
-    """
+    """Places of the texts that a run with the paper's settings reports as hardly read."""
     from neuralviz.micro_tuning.predictions import predict_masked
 
     settings, places, least = check_settings(model), [], min(share for _, share, _ in HARDLY_READ)
     for place, text in enumerate(tokenize(model, texts)):
-        if text.unknown.mean() >= MOSTLY_UNKNOWN:
-            places.append(place)
-            continue
         if text.in_pieces.sum() < least * len(text.in_pieces) and not text.is_spelt_out:
             continue
         (before,) = predict_masked(

@@ -89,7 +89,7 @@ def _colour_range(products: np.ndarray) -> tuple[float, float]:
         return float(finite.min(initial=0)), 1.0
     low, high = float(finite.min()), float(finite.max())
     margin = max(0, NARROWEST - (high - low)) / 2
-    return low - margin, high + margin
+    return low - margin, min(high + margin, 1.0)
 
 
 def difference_heatmap(first: Similarity, second: Similarity, layout: Layout) -> go.Figure:

@@ -143,7 +143,7 @@ def show() -> None:
         order = st.selectbox(
             "Order of texts",
             [*by_label, AS_GIVEN, CLUSTERED] if is_long else [AS_GIVEN, CLUSTERED, *by_label],
-            key="order",
+            key="order-of-many" if is_long else "order",
             bind="query-params",
             width=ORDER_WIDTH,
         )

@@ -154,7 +154,7 @@ def _show_words(
     st.markdown(
         "The numbers of a row add up to the cosine similarity: orange words make the texts more "
         "similar, purple ones less. Each row has its own range of colours. "
-        "*No word*: what belongs to none, such as the mark of the end."
+        "*No word*: what belongs to none of them."
     )
     rows = [
         {"method": method, sides[0]: a, sides[1]: b, "adds": value}
