@@ -5,6 +5,7 @@ const STAGE_TIMES = 1.75 // 16 px become 28
 const RESTS_AFTER = 150 // ms without another point under the pointer
 const ZOOMS_AFTER = 100 // ms without another zoom
 const TITLE_EDGE = 8 // px around a title
+const CAPITALS = 0.7 // their height, in ems
 const LINE_HEIGHT = 1.3 // of its letters
 const TOOLS = { width: 290, height: 38 } // px of a map's tools
 const BAR_FROM = 320 // px of height on the stage, with room for a colour bar below
@@ -147,7 +148,8 @@ function placeTitle(node, layout) {
   const widest = Math.max(...titles.map(widthOf))
   const isBeside = node.clientWidth >= WIDE && widest + TOOLS.width <= room
   const top = hasTools && !isBeside ? TOOLS.height : TITLE_EDGE
-  const place = { yref: "container", y: 1, yanchor: "top", pad: { t: top } }
+  const pad = { t: top + (lines.length > 1 ? CAPITALS * size : 0) } // plotly puts the first line higher
+  const place = { yref: "container", y: 1, yanchor: "top", pad }
   layout.title = { ...(layout.title.text ? layout.title : {}), ...place, text: lines.join("<br>") }
   const height = Math.ceil(LINE_HEIGHT * size)
   const above = (layout.margin?.t ?? usual.margin.t) + height * (lines.length - 1)

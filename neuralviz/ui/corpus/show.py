@@ -29,6 +29,7 @@ from neuralviz.store.writing import BYTE_ORDER_MARK, table_bytes
 from neuralviz.ui.address import run_page_again
 from neuralviz.ui.choices import choose_one, may_change
 from neuralviz.ui.compare import offer_reasons
+from neuralviz.ui.corpus.asking import ask_selection
 from neuralviz.ui.corpus.search import (
     CHOSEN_TEXT,
     CLUSTERS,
@@ -511,6 +512,7 @@ def _show_selected(view: MapView) -> None:
         place="corpus-clear",
         provenance=plots.describe_maps(view.maps, corpus.n_texts),
     )
+    ask_selection(view, chosen)
     _show_table(view.corpus, rows, f"corpus-selected-{len(view.maps)}-{chosen.digest}", "selected")
 
 
