@@ -63,7 +63,7 @@ function copyOf(slide) {
     if (canvas.width && canvas.height) canvases[i].getContext("2d").drawImage(canvas, 0, 0)
   }
   const { background, padding } = getComputedStyle(slide)
-  copy.firstElementChild.style.cssText = 
+  copy.firstElementChild.style.cssText =
     `${ON_STAGE} background: ${background}; padding: ${padding}; visibility: visible; opacity: 1`
   for (const button of copy.querySelectorAll("button")) button.remove() // no key may find them
   return copy
