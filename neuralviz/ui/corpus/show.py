@@ -13,7 +13,6 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from neuralviz.embedders.specs import method_labels
 from neuralviz.errors import NeuralvizError
 from neuralviz.headlines import corpus as headlines
 from neuralviz.maps.clusters import UNNAMED
@@ -25,9 +24,7 @@ from neuralviz.maps.projection import MOST_WHOLE
 from neuralviz.maps.shares import wilson_interval
 from neuralviz.plots import corpus_map as plots
 from neuralviz.plots.corpus_map import MOST_DRAWN, Density, PointColour, Standout
-from neuralviz.plots.evaluation import Chart, interval_figure
-from neuralviz.plots.report import About
-from neuralviz.plots.theme import escape, shorten
+from neuralviz.plots.theme import shorten
 from neuralviz.store.writing import BYTE_ORDER_MARK, table_bytes
 from neuralviz.ui.address import run_page_again
 from neuralviz.ui.choices import choose_one, may_change
@@ -54,14 +51,7 @@ from neuralviz.ui.corpus.search import (
 )
 from neuralviz.ui.downloads import offer_table
 from neuralviz.ui.figures import Handlers, show_choosable_table, show_figure, show_first_rows
-from neuralviz.ui.page import (
-    hide_on_stage,
-    plain,
-    show_error,
-    show_headline,
-    slide,
-    wide_columns,
-)
+from neuralviz.ui.page import hide_on_stage, plain, show_error, show_headline, slide
 from neuralviz.words import many, percent
 
 MOST_SENT = 5_000  # texts of a corpus; the points of a larger one reach the browser without texts
@@ -128,8 +118,8 @@ class _Drawing:
     part: _Part | None  # of a large map
 
 
-def show_maps(view: MapView) -> None:
-    """Show the maps side by side with one selection on all."""
+def show_maps(view: MapView, notes: Mapping[str, str]) -> None:
+    """Show the maps side by side with one selection on all; notes, by embedder, are for titles."""
     n = view.corpus.n_texts
     drawn = plots.drawn_rows(n)
     if view.corpus.is_large:
@@ -144,7 +134,8 @@ def show_maps(view: MapView) -> None:
             drawn = np.arange(n)
     drawings = []
     for open_map, option in zip(view.maps, view.colours, strict=True):
-        drawings.append(_draw(view, open_map, find_colour(view, option, open_map), drawn))
+        colour, note = find_colour(view, option, open_map), notes.get(open_map.embedder.id, "")
+        drawings.append(_draw(view, open_map, colour, drawn, note))
     plots.even_out([drawing.figure for drawing in drawings])
     for place, (column, open_map) in enumerate(view.columns()):
         with column:
@@ -169,8 +160,10 @@ def _find_standout(view: MapView, open_map: OpenMap) -> Standout:
     )
 
 
-def _draw(view: MapView, open_map: OpenMap, colour: PointColour, rows: np.ndarray) -> _Drawing:
-    label = shorten_labels(view.maps)[view.maps.index(open_map)]
+def _draw(
+    view: MapView, open_map: OpenMap, colour: PointColour, rows: np.ndarray, note: str
+) -> _Drawing:
+    label = shorten_labels(view.maps)[view.maps.index(open_map)] + note
     n, within = view.corpus.n_texts, view.within
     part = _sample_part(view, open_map) if open_map.is_drawn_by_parts else None
     if part is not None:
@@ -326,7 +319,7 @@ def _describe_points(n_texts: int, drawing: _Drawing) -> str:
     return f"Points: {drawn}, at random. Lists and searches cover all of them.{advice}"
 
 
-MOST_LABELS = 4  # columns of labels with a figure of accuracies
+MOST_LABELS = 4  # columns of labels in the figure of accuracies
 FEWEST_LABELLED = 2  # texts that are measured
 LISTED = 1000  # rows of a table at most: more make browsers slow
 MOST_TAKEN = MOST_WHOLE  # selected texts that are downloaded
@@ -415,67 +408,6 @@ def score_labels(methods: Sequence[OpenMap], names: Iterable[str]) -> Scores:
     k = min(suggest_k(sizes.values()), *(sample.near.k for sample in find_samples(methods) or ()))
     hits = {name: [open_map.hits(name, k) for open_map in methods] for name in sizes}
     return Scores(k, hits, {name: float(n.max() / n.sum()) for name, n in sizes.items()})
-
-
-def show_accuracy(view: MapView) -> None:
-    """Draw how often neighbours share labels, by method; a figure for each column of labels."""
-    corpus, methods = view.corpus, view.methods
-    samples = find_samples(methods)
-    if samples is None:
-        return
-    names = list(find_labels(corpus.label_names[:MOST_LABELS], corpus, samples[0]))
-    if not names:
-        return
-    scores = score_labels(methods, names)
-    labels = method_labels([open_map.spec for open_map in methods])
-    table = pd.DataFrame(
-        {
-            "label": name,
-            "method": method,
-            "accuracy": right.mean(),
-            "low": interval[0],
-            "high": interval[1],
-            "k": scores.k,
-            "texts": len(right),
-            "majority baseline": scores.baselines[name],
-        }
-        for name in names
-        for method, right in zip(labels, scores.hits[name], strict=True)
-        for interval in [wilson_interval(int(right.sum()), len(right))]
-    )
-    title = f"{scores.k}-NN accuracy"
-    settings = {
-        "corpus": f"{corpus.corpus.name}, {corpus.n_texts:,} texts",
-        "methods": "; ".join(labels),
-    }
-    with hide_on_stage("accuracy"):
-        for place, (column, name) in enumerate(
-            zip(wide_columns(len(names), "accuracy"), names, strict=True)
-        ):
-            rows = table[table["label"] == name]
-            chart = Chart(
-                labels,
-                rows["accuracy"].tolist(),
-                list(zip(rows["low"], rows["high"], strict=True)),
-                f"{title}: {escape(shorten(name, 40))}",
-                "share of texts ↑",
-                ".1%",
-                baselines={"majority baseline": scores.baselines[name]},
-            )
-            with column:
-                show_figure(
-                    interval_figure(chart),
-                    f"{corpus.corpus.name} knn-accuracy {name}",
-                    rows,
-                    About(title, settings),
-                    key=f"corpus-accuracy-{place}",
-                )
-        sample = f"Measured on {many(len(samples[0].rows), 'text')} drawn at random."
-        st.caption(
-            "Share of texts whose label is the most frequent one among their "
-            f"{many(scores.k, 'neighbour')} (the text itself does not vote), with 95% intervals; "
-            f"higher is better. {sample * corpus.is_large}"
-        )
 
 
 # --- lists ---------------------------------------------------------------------------------------
@@ -682,7 +614,10 @@ def _show_disagreement(view: MapView) -> None:
     }
     for label, near_rows, other_rows in zip(labels, near, near[::-1], strict=True):
         table[f"close only with {label}"] = _list_unshared(view.corpus, near_rows, other_rows)
-    terms = f"**Close only**: the nearest text that is not among the other map's {shared.k}."
+    terms = (
+        "These are the texts that share least. **Close only**: the nearest text that is not among "
+        f"the other map's {shared.k}."
+    )
     with slide("different", sentence):
         show_first_rows(f"{view.terms} {terms}", table, "different")
         with hide_on_stage("different-rows"):
