@@ -60,6 +60,11 @@ class SplitVector(ShortRepr):
         parts = [part._replace(rows=part.rows * factor) for part in self.parts]
         return replace(self, parts=tuple(parts))
 
+    def within(self, method: str) -> SplitVector:
+        """With layers named as those of one method among several."""
+        parts = [part._replace(layer=f"{part.layer} ({method})") for part in self.parts]
+        return replace(self, parts=tuple(parts))
+
     def minus(self, vector: np.ndarray, name: str) -> SplitVector:
         """With a [dim] ``vector`` subtracted, as a part ``name`` that belongs to no token."""
         ends = np.cumsum([rows.shape[1] for rows in self.blocks])[:-1]

@@ -26,6 +26,7 @@ from neuralviz.jobs.task import KeptTask, LatestTask, Progress
 from neuralviz.micro_tuning.watching import find_hardly_read
 from neuralviz.models import BUNDLED
 from neuralviz.models.shared import LOADERS, ModelRef, shared_model
+from neuralviz.models.tokens import tokenize
 from neuralviz.store.embedding import embed
 from neuralviz.store.vectors import MemoryVectors
 from neuralviz.words import many
@@ -141,7 +142,10 @@ class Compare(KeptTask[Step, Comparison]):
         ]
         with suppress(NeuralvizError, RuntimeError, MemoryError):  # said by then
             if readers:
-                hardly_read = find_hardly_read(shared_model(BUNDLED), self.texts, should_stop)
+                model = shared_model(BUNDLED)
+                lost = [i for i, t in enumerate(tokenize(model, self.texts)) if t.unknown.all()]
+                hardly_read = find_hardly_read(model, self.texts, should_stop)
+                hardly_read = tuple(sorted({*lost, *hardly_read}))  # emoji are of no language
                 yield from (Step(method, hardly_read=hardly_read) for method in readers)
 
     def fold(self, result: Comparison, events: Sequence[Step]) -> Comparison:
@@ -155,7 +159,8 @@ class Compare(KeptTask[Step, Comparison]):
         n = len(self.texts)
         n_done = sum(n if embedded.error else embedded.n_done for embedded in result)
         started = any(embedded.n_done for embedded in result)
-        doing = describe_missing(result) if started else ""
+        last = "Checking how well the model reads the texts …"
+        doing = describe_missing(result) or last if started else ""
         is_last = all(embedded.n_done or embedded.error for embedded in result)
         return Progress(n_done, n * len(result), doing=doing, is_last=is_last)
 

@@ -198,8 +198,10 @@ class Run(Generic[R]):
     @property
     def has_nothing(self) -> bool:
         """Whether it failed or was stopped before its first event."""
-        ended_early = self.status in ("failed", "stopped") and not self.is_reopened
-        return ended_early and not self.n_events
+        if self.is_reopened:
+            progress = self.progress
+            return self.status == "stopped" and progress.total > 0 and not progress.n_done
+        return self.status in ("failed", "stopped") and not self.n_events
 
     @property
     def is_stopping(self) -> bool:

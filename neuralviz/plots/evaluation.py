@@ -32,7 +32,6 @@ from neuralviz.plots.theme import (
     escape,
     line,
     method_colours,
-    name_axis,
     shorten,
     shorten_apart,
     symmetric_range,
@@ -52,7 +51,6 @@ LABEL_LENGTH = 34  # characters
 WITH_BASELINE = 80  # px above a figure with a named baseline
 WIDE_RANGE = 20  # ratio of values from which a settings axis is logarithmic
 _BAND = "rgba(0, 114, 178, 0.16)"
-_PATTERNS = ("", "/", ".", "x")
 _CELL_FONT = {"textfont": {"size": SMALL_FONT_SIZE}}
 _NAMES = {"showgrid": False, "ticks": ""}  # axis of names beside cells
 _LINE_ROWS = 6  # height of a line figure, in rows
@@ -326,58 +324,6 @@ def grid_figure(chart: Chart, settings: Mapping[str, Sequence[float]]) -> go.Fig
 
 
 # --- neighbours of a corpus --------------------------------------------------------------------
-
-
-def label_accuracy_figure(
-    methods: Sequence[str],
-    accuracies: Mapping[str, np.ndarray],  # [method, 3] value and interval, 0–1; NaN for none
-    baselines: Mapping[str, float],  # accuracy of the most frequent label
-    *,
-    title: str = "k-NN accuracy",
-) -> go.Figure:
-    """k-NN accuracy per label column, with a bar per method."""
-    colours, names = method_colours(methods), shorten_apart(methods, 40)
-    values = 100 * np.array([np.asarray(shares, dtype=float) for shares in accuracies.values()])
-    looks = [colours[method] for method in methods]
-    traces = [
-        _method_bars(name, values[:, i], looks[i], _PATTERNS[looks[:i].count(looks[i]) % 4])
-        for i, name in enumerate(names)
-    ]
-    name = "majority baseline"
-    for place, column in enumerate(accuracies):
-        ends, level = [place - 0.45, place + 0.45], [100 * baselines[column]] * 2
-        look: Trace = {"dash": "dash", "size": 0, "name": name, "legendgroup": "baseline"}
-        look["showlegend"] = place == 0
-        traces.append(line(ends, level, GROUND, f"{name}: %{{y:.1f}}%", **look))
-    axis = {"range": [-0.5, len(accuracies) - 0.5], "showgrid": False}
-    return draw(
-        traces,
-        escape(title),
-        name_axis(list(accuracies), 16, **axis),
-        {"title": "accuracy ↑", "range": [0, 100], "ticksuffix": "%"},
-        barmode="group",
-        bargap=0.2,
-        showlegend=True,
-    )
-
-
-def _method_bars(name: str, values: np.ndarray, colour: str, pattern: str) -> Trace:
-    share, low, high = values.T
-    bounds = "95% interval: %{customdata[0]:.1f}% to %{customdata[1]:.1f}%"
-    look: Trace = {
-        "error_y": _error_bar(share, low, high, thickness=2, width=5, color=GROUND),
-        "customdata": values[:, 1:],
-        "text": [percent(value / 100) for value in share],
-        "textposition": "inside",
-        "insidetextanchor": "middle",  # above the baseline
-        "textangle": 0,
-        "insidetextfont": {"color": "white", "size": SMALL_FONT_SIZE},
-    }
-    hover = f"%{{fullData.name}}<br>%{{y:.1f}}% ({bounds})"
-    trace = bars(np.arange(len(values)), share, colour, hover, name=name, **look)
-    shape = {"shape": pattern, "fillmode": "overlay", "fgcolor": "white", "fgopacity": 0.4}
-    trace["marker"]["pattern"] = shape
-    return trace
 
 
 # --- results of an experiment ------------------------------------------------------------------

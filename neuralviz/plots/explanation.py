@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from neuralviz.plots.theme import (
     draw,
     escape,
     name_axis,
+    shorten,
     symmetric_range,
 )
 from neuralviz.words import number
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 NAME_LENGTH = 18  # characters of a word or sentence
+LINE_LENGTH = 11
 MOST_VALUES = 12  # words side by side with room for numbers
 
 
@@ -50,6 +53,9 @@ def words_figure(names: Sequence[str], sums: Mapping[str, np.ndarray], title: st
         **labels,
     )
     words = name_axis(names, NAME_LENGTH, autotickangles=[0, -45, -90], ticks="", **BARE)
+    if len(names) <= MOST_VALUES:  # sentences take two lines
+        lines = [textwrap.wrap(shorten(name, NAME_LENGTH), LINE_LENGTH) for name in names]
+        words["ticktext"] = ["<br>".join(map(escape, name[:2])) for name in lines]
     down = {**BARE, **TOP_DOWN, "type": "category", "ticks": ""}
     return draw([matrix], title, words, down)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import math
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -199,6 +200,12 @@ def shorten(text: str, n: int) -> str:
     """``text`` on one line, cut to ``n`` characters with an ellipsis."""
     line = " ".join(text.split())
     return line if len(line) <= n else line[: n - 1].rstrip() + "…"
+
+
+def shorten_text(text: str, n: int) -> str:
+    """``text`` on one line, cut to ``n`` characters between words, where there are several."""
+    cut = textwrap.shorten(text, n, placeholder=" …")
+    return cut if cut != "…" else shorten(text, n)
 
 
 def shorten_apart(labels: Sequence[str], n: int) -> list[str]:

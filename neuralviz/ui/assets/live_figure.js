@@ -256,12 +256,15 @@ async function draw(Plotly, node) {
   node.stageHeight = Number(node.dataset.stageHeight ?? 0)
   node.theme = themeOf(node)
   node.style.height = `${node.stageHeight || node.spec.layout.height}px`
+  const hidesLegend = node.stageHeight && node.figure.layout.meta?.hides_legend
+  node.toggleAttribute("data-hides-legend", Boolean(hidesLegend))
   const layout = layoutFor(node)
   node.fit = fitOf(layout)
   const legendOf = (figure) => figure.layout.legend?.uirevision
   const isOther = node.drawn && legendOf(node.drawn) !== legendOf(node.figure)
   node.drawn = node.figure
   await Plotly.react(node, dataFor(node), layout, node.config)
+  node.drawnSize = `${node.stageHeight} ${node.clientWidth}` // for stage.js
   // Of other colours, other entries were hidden; those of an address that was gone back to stay.
   if (!isOther || !node.hiddenEntries.length) return
   const digests = digestsOf(node.drawn)
@@ -386,6 +389,7 @@ function listen(Plotly, node) {
     if (!node.clientWidth || node.clientWidth === width) return
     width = node.clientWidth
     Plotly.Plots.resize(node)
+    node.drawnSize = `${node.stageHeight} ${width}`
     if (fitOf(layoutFor(node)) === node.fit) return
     node.stale = true
     drawLatest(Plotly, node)
@@ -401,6 +405,7 @@ function listen(Plotly, node) {
 
   node.onStage = () => {
     if (Number(node.dataset.stageHeight ?? 0) === node.stageHeight) return
+    node.style.visibility = "hidden" // until it has its new size
     node.stale = true
     drawLatest(Plotly, node)
   }
@@ -448,6 +453,7 @@ async function redraw(Plotly, node) {
     await placeNames(Plotly, node)
   } finally {
     node.redrawn = false
+    node.style.visibility = ""
   }
   if (!node.observer) {
     listen(Plotly, node)
