@@ -21,7 +21,7 @@ from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.words import many
 
 QUESTION = "This is about ___."
-ASKED = "corpus-question"  # session state and address: the sentence
+QUESTION_KEY = "corpus-question"  # session state and address: the sentence
 RUNS = SessionRuns("corpus-asking")
 
 
@@ -33,7 +33,7 @@ def ask_selection(view: MapView, chosen: Selection) -> None:
     with hide_on_stage("question"), st.container(horizontal=True, vertical_alignment="bottom"):
         sentence = st.text_input(
             "Ask the model about these texts",
-            key=ASKED,
+            key=QUESTION_KEY,
             placeholder=QUESTION,
             max_chars=MOST_SEARCHED,
             help="The mean of their neural embeddings is added to the model's weights, at the "
@@ -49,7 +49,7 @@ def ask_selection(view: MapView, chosen: Selection) -> None:
 
 
 def _fill_question() -> None:
-    st.session_state[ASKED] = st.session_state.get(ASKED) or QUESTION
+    st.session_state[QUESTION_KEY] = st.session_state.get(QUESTION_KEY) or QUESTION
 
 
 def _answer(
@@ -90,5 +90,7 @@ def _draw_answer(
         st.text(sentence)
     settings = describe_maps([open_map], view.corpus.n_texts).settings
     title = "What do these texts have in common?"
-    about = About(title, {"sentence": sentence, "after": action, **settings}, files=(sentence,))
-    show_blanks(blanks, about, "corpus-answer")
+    provenance = About(
+        title, {"sentence": sentence, "after": action, **settings}, files=(sentence,)
+    )
+    show_blanks(blanks, provenance, "corpus-answer")
