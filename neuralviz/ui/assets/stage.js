@@ -13,7 +13,7 @@ const PLACE_HEIGHT = 44 // px at the foot of a slide, where its number is shown
 const LEAST_HEIGHT = 160 // px of a figure
 const SETTLED = 150 // ms after the page has changed
 const IDLE = 2000 // ms without the mouse, then the place fades
-const MOST_HELD = 5000 // ms that a slide stays in sight while the next one is drawn
+const MOST_HELD = 8000 // ms that a slide stays in sight while the next one is drawn
 const BEGINS_WITHIN = 500 // ms in which the page begins with what a key has asked of it
 const LOOKS = 50 // ms between two looks at what is drawn
 const ROW_HEIGHT = 37 // px of a table's rows, before it is enlarged
@@ -45,9 +45,10 @@ function placeInWords(number, n) {
   return n > 1 ? `${at} / ${all} · ${slide}` : `${at} / ${all}`
 }
 
-// Whether its figures have been drawn in the size that they have on the stage.
+// Whether its figures have been drawn in the size that they have on the stage, and are not still to come.
 function isDrawn(slide) {
   const figures = [...slide.querySelectorAll(".neuralviz-figure")].filter((one) => one.offsetParent)
+  if (!figures.length && slide.querySelector("[data-testid=stProgress]")) return false
   return figures.every((one) => one.drawnSize === `${one.dataset.stageHeight} ${one.clientWidth}`)
 }
 
