@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -49,9 +50,9 @@ def words_figure(names: Sequence[str], sums: Mapping[str, np.ndarray], title: st
         ygap=4,
         **labels,
     )
-    words = name_axis(names, NAME_LENGTH, autotickangles=[0, -45, -90], ticks="", **BARE)
-    down = {**BARE, **TOP_DOWN, "type": "category", "ticks": ""}
-    return draw([matrix], title, words, down)
+    short_names = [re.sub(r"^(\d+)\. .*", r"\1", name) for name in names]  # of sentences
+    words = name_axis(short_names, NAME_LENGTH, autotickangles=[0, -45, -90], ticks="", **BARE)
+    return draw([matrix], title, words, {**BARE, **TOP_DOWN, "type": "category", "ticks": ""})
 
 
 def pairs_figure(
