@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -42,15 +42,15 @@ from neuralviz.models import load_text_model
 from neuralviz.models.language_model import MINILM
 from neuralviz.store.writing import explain_write_errors
 from neuralviz.training.record import (
+    TABLES,
     TrainingEnded,
     TrainingStep,
     Watch,
-    tables_folder,
     training_folder,
 )
 from neuralviz.training.settings import (
-    TRAINING_POOLINGS,
     PairSource,
+    TrainingPooling,
     TrainingSettings,
     steps_of_epoch,
 )
@@ -195,7 +195,7 @@ def _frozen(settings: TrainingSettings, n_blocks: int) -> tuple[TrainingRow, ...
 def _poolings(settings: TrainingSettings, n_blocks: int) -> tuple[TrainingRow, ...]:
     crops = replace(settings, pairs="crops")
     rows: list[TrainingRow] = []
-    for pooling in TRAINING_POOLINGS:
+    for pooling in get_args(TrainingPooling):
         pooled = replace(crops, pooling=pooling)
         rows += [_before(pooled, f"{pooling}, before"), TrainingRow(f"{pooling}, crops", pooled)]
     return tuple(rows)
@@ -305,7 +305,7 @@ class _Lab:
         """Find a cell, or train and keep it; yields the cell last."""
         row = replace(row, settings=replace(row.settings, seed=seed))
         key = self._key(row)
-        path = (self._own_folder or tables_folder()) / f"{key}.npz"
+        path = (self._own_folder or training_folder(TABLES)) / f"{key}.npz"
         cell = CELLS_FORMAT.read(path)
         if not isinstance(cell, TrainingCell):
             # Checkpoints, and what is known after each epoch. They are large: the user's own make

@@ -32,7 +32,7 @@ PAGES = {
 }
 SIZES = {"desktop": (1440, 900), "phone": (390, 844)}
 MODEL_IS_LOADED = 8_000  # ms after opening, in the background
-FIGURE = ".js-plotly-plot .main-svg"
+FIGURE = ".js-plotly-plot .main-svg:visible"  # not those of the stage
 
 
 def tune_live(page: Page) -> None:

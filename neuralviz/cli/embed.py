@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 import typer
@@ -23,11 +23,13 @@ from neuralviz.cli.console import (
 from neuralviz.embedders import (
     FOR_CORPORA,
     METHODS,
+    EmbedderSpec,
     embedder_spec,
     embedder_specs,
     make_embedder,
     split_options,
 )
+from neuralviz.embedders.specs import Option
 from neuralviz.errors import LossWarning, NeuralvizError, SettingsError, TextError
 from neuralviz.evaluation.similarity import Similarity, rank_correlations, write_products
 from neuralviz.evaluation.similarity import similarity as compute_similarity
@@ -36,10 +38,6 @@ from neuralviz.micro_tuning.settings import PRECISION_LINES
 from neuralviz.models.shared import LOADERS
 from neuralviz.store.writing import check_destination, check_folder, write_text, write_vectors
 from neuralviz.words import joined, many, number
-
-if TYPE_CHECKING:
-    from neuralviz.embedders import EmbedderSpec
-    from neuralviz.embedders.specs import Option
 
 COMPARED = ("neural", "mean", "sbert-wk")
 MAX_METHODS = 4

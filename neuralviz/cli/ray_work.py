@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,16 +12,14 @@ from neuralviz.cluster import LOCAL
 from neuralviz.cluster.adding import Layout, Parts, add_on_cluster, find_layout, find_parts
 from neuralviz.cluster.connecting import Cluster, connected
 from neuralviz.cluster.embedding import KILLED, LeftOut, embed_on_cluster, place_on_cluster
+from neuralviz.embedders import Embedder
+from neuralviz.errors import ShouldStop
 from neuralviz.reading.texts import shorten_list
+from neuralviz.store.corpora import Corpus, CorpusStore
+from neuralviz.store.embedding import EmbeddingEvent
 from neuralviz.store.index import build_index, index_texts
 from neuralviz.store.vectors import KEY_BYTES, KeptEmbedder
 from neuralviz.words import many, percent
-
-if TYPE_CHECKING:
-    from neuralviz.embedders import Embedder
-    from neuralviz.errors import ShouldStop
-    from neuralviz.store.corpora import Corpus, CorpusStore
-    from neuralviz.store.embedding import EmbeddingEvent
 
 MAX_NAMED = 5  # skipped texts named in a message
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,7 @@ from neuralviz.evaluation.bootstrap import bootstrap, interval, seem_reversed
 from neuralviz.evaluation.correlation import REVERSE, correlate
 from neuralviz.evaluation.ladder_results import (
     DEFAULT_SEED,
+    Ladder,
     LadderSettings,
     best_line,
     best_rung,
@@ -42,16 +43,13 @@ from neuralviz.models.language_model import MINILM
 from neuralviz.models.shared import ModelRef, check_free_name, shared_text_model
 from neuralviz.reading.pairs import ScoredPairs, read_pairs
 from neuralviz.reading.source import Source
+from neuralviz.store.embedding import EmbeddingEvent
 from neuralviz.store.writing import check_destination, table_bytes, write_table
 from neuralviz.training import similarity
 from neuralviz.training.similarity.data import check_different
 from neuralviz.training.similarity.kept import KIND
 from neuralviz.training.similarity.settings import RUNG_NAMES, RUNGS
 from neuralviz.words import many, number
-
-if TYPE_CHECKING:
-    from neuralviz.evaluation.ladder_results import Ladder
-    from neuralviz.store.embedding import EmbeddingEvent
 
 DIGITS = 4  # of a score
 

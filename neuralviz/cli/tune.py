@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 import typer
@@ -20,14 +20,12 @@ from neuralviz.embedders.specs import embedder_spec
 from neuralviz.headlines.micro_tuning import describe_learning, describe_warnings
 from neuralviz.jobs.micro_tuning import TuneTexts
 from neuralviz.micro_tuning import check_settings
+from neuralviz.micro_tuning.events import RunRecord, TextReport
 from neuralviz.micro_tuning.settings import count_masked
 from neuralviz.models import BUNDLED, tokenize
 from neuralviz.models.shared import ModelRef, shared_model
 from neuralviz.models.tokens import check_texts
 from neuralviz.words import many, number, why_above_100
-
-if TYPE_CHECKING:
-    from neuralviz.micro_tuning.events import RunRecord, TextReport
 
 VERMILLION, BLUE = "#D55E00", "#0072B2"
 CURVE_WIDTH = 64  # characters, at most

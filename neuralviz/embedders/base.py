@@ -741,5 +741,9 @@ class ConcatenatedEmbedder(Embedder):
     ) -> list[SplitVector] | None:
         pairs = zip(self.parts, zip(*read, strict=True), strict=True)
         by_part = [part._split(texts, should_stop) for part, texts in pairs]
-        exact = [splits for splits in by_part if splits is not None]
+        exact = [
+            [split.within(f"{part.name} {number}") for split in splits]
+            for number, (part, splits) in enumerate(zip(self.parts, by_part, strict=True), 1)
+            if splits is not None
+        ]
         return [*map(join_splits, zip(*exact, strict=True))] if len(exact) == len(by_part) else None

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import Any, Literal, Unpack
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from neuralviz.embedders.base import Embedded, ModelEmbedder, missing_losses
 from neuralviz.embedders.splits import Part, SplitVector, join_splits
 from neuralviz.errors import LossWarning, SettingsError, ShouldStop
 from neuralviz.layers.states import make_pooling, pool_texts
+from neuralviz.micro_tuning import MicroTuning
 from neuralviz.micro_tuning.events import collect_result, neural_embeddings
 from neuralviz.micro_tuning.loop import learn, learn_by_epoch, loss_gradients, tune
 from neuralviz.micro_tuning.products import warn_of_imitated_bf16
@@ -28,9 +29,6 @@ from neuralviz.micro_tuning.settings import (
 from neuralviz.micro_tuning.watching import can_follow
 from neuralviz.models import LanguageModel, TokenizedText
 from neuralviz.models.passes import call_with, copy_network
-
-if TYPE_CHECKING:
-    from neuralviz.micro_tuning import MicroTuning
 
 APPENDIX_G_EPOCHS = 5
 

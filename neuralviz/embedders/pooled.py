@@ -6,19 +6,17 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import starmap
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from neuralviz.embedders.base import Embedded, ModelEmbedder, missing_losses
 from neuralviz.embedders.splits import SPECIAL_TOKENS, Part, SplitVector
+from neuralviz.errors import ShouldStop
 from neuralviz.layers.sbert_wk import part_pooling
 from neuralviz.layers.settings import PoolingName, Variant, check_layer_numbers, check_sbert_wk
 from neuralviz.layers.states import Pooling, make_pooling, pool_texts, split_texts
-
-if TYPE_CHECKING:
-    from neuralviz.errors import ShouldStop
-    from neuralviz.models import TextModel, TokenizedText
+from neuralviz.models import TextModel, TokenizedText
 
 
 class _StatesEmbedder(ModelEmbedder):

@@ -32,6 +32,7 @@ from neuralviz.words import joined
 
 JOIN = "+"
 OPTIONS_SIGN = "@"  # before a method's own options
+DELTAS = ("neural", "neural-1", "gradient")  # whose vectors can be added to the model's weights
 IMPORTED = "imported"  # in place of a method: vectors from a file
 _OPTION = re.compile(r"\s*[\w.-]*\s*=")  # how NAME=VALUE begins
 

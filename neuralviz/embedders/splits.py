@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from neuralviz.models import TokenizedText
 from neuralviz.words import ShortRepr
-
-if TYPE_CHECKING:
-    from neuralviz.models import TokenizedText
 
 SPECIAL_TOKENS = "special tokens"
 
@@ -58,6 +56,11 @@ class SplitVector(ShortRepr):
         length = float(np.linalg.norm(self.vector))
         factor = 1 / length if length > least else 0.0
         parts = [part._replace(rows=part.rows * factor) for part in self.parts]
+        return replace(self, parts=tuple(parts))
+
+    def within(self, method: str) -> SplitVector:
+        """With layers named as those of one method among several."""
+        parts = [part._replace(layer=f"{part.layer} ({method})") for part in self.parts]
         return replace(self, parts=tuple(parts))
 
     def minus(self, vector: np.ndarray, name: str) -> SplitVector:

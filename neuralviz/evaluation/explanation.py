@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from sentencex import get_sentence_boundaries
 
-from neuralviz.errors import ShouldStop, TextError, check_stop, never
+from neuralviz.errors import SettingsError, ShouldStop, TextError, check_stop, never
 from neuralviz.models.tokens import to_utf8
 from neuralviz.words import ShortRepr
 
@@ -69,11 +69,8 @@ class Explanation(ShortRepr):
 
     def group(self, passages: Sequence[np.ndarray]) -> Passages:
         """By passages of each text, [passage, 2] characters in text order."""
-        first, second = (
-            _membership(spans, groups)
-            for spans, groups in zip(self.word_spans, passages, strict=True)
-        )
-        grouped = first @ self.contributions @ second.T
+        rows = _sum_rows(self.contributions, self.word_spans[0], passages[0])
+        grouped = _sum_rows(rows.T, self.word_spans[1], passages[1]).T
         return Passages((passages[0], passages[1]), grouped)
 
 
@@ -92,9 +89,14 @@ def explain(
     token vectors, SBERT-WK, deltas, gradients, concatenations of these, and sentence encoders that
     are linear behind their transformer. Elsewhere, words are left out (`is_exact` is false).
     ``centre``, [dim], is subtracted from both unit vectors, as the mean of a corpus. Raises as
-    `Embedder.encode`, `TextError` where more than ``most_words`` would have to be left out, and
-    `Stopped` if ``should_stop`` returns true.
+    `Embedder.encode`, `SettingsError` for a centre of another size, `TextError` where more than
+    ``most_words`` would have to be left out, and `Stopped` if ``should_stop`` returns true.
     """
+    if centre is not None and np.shape(centre) != (embedder.dim,):
+        raise SettingsError(
+            f"The vectors have {embedder.dim:,} values, the centre has the shape "
+            f"{np.shape(centre)}."
+        )
     splits = embedder.split([a, b], should_stop=should_stop)
     if splits is None:
         n_words = len(_word_spans(a)) + len(_word_spans(b))
@@ -176,14 +178,14 @@ def try_deletions(
     for side, text in enumerate(explanation.texts):
         spans = explanation.words.spans[side]
         shorter = _vectors_without(embedder, text, spans, should_stop)
-        members = _membership(splits[side].word_spans, spans)[:-1]  # [word, token + 1]
-        for span, member, vector in zip(spans, members, shorter, strict=True):
+        blocks = splits[side].blocks
+        of_words = np.hstack([_sum_rows(b, splits[side].word_spans, spans) for b in blocks])
+        for span, removed, vector in zip(spans, of_words, shorter, strict=False):
             if vector is None:
                 continue
             words.append(text[slice(*span)])
             shifted = _unit(vector) - (0.0 if centre is None else centre)
             cosines.append(_cosine(shifted, vectors[1 - side]))
-            removed = np.concatenate([member @ rows for rows in splits[side].blocks])
             expected.append(_cosine(vectors[side] - removed, vectors[1 - side]))
     return Deletions(tuple(words), np.array(cosines), np.array(expected))
 
@@ -274,13 +276,12 @@ def _merge_spans(spans: np.ndarray) -> np.ndarray:
     return np.array(merged).reshape(-1, 2)
 
 
-def _membership(spans: np.ndarray, passages: np.ndarray) -> np.ndarray:
-    """[passage + 1, token + 1] 1 where a token belongs to a passage, else 0; the last to none."""
+def _sum_rows(rows: np.ndarray, spans: np.ndarray, passages: np.ndarray) -> np.ndarray:
+    """[passage + 1, …] sums of [token + 1, …] rows by passage; the last belongs to no token."""
     number = np.searchsorted(passages[:, 0], spans[:, 0], side="right") - 1
-    members = np.zeros((len(passages) + 1, len(spans) + 1))
-    members[np.maximum(number, 0), np.arange(len(spans))] = 1
-    members[-1, -1] = 1
-    return members
+    sums = np.zeros((len(passages) + 1, *rows.shape[1:]))
+    np.add.at(sums, np.append(np.maximum(number, 0), len(passages)), rows)
+    return sums
 
 
 def _unit(vector: np.ndarray) -> np.ndarray:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -25,19 +24,23 @@ from neuralviz.evaluation.ladder_results import (
     Baseline,
     FeatureProgress,
     LadderEvent,
+    LadderSettings,
     LayerCosines,
     RungEvent,
     RungResult,
     TestPairs,
 )
 from neuralviz.layers.settings import POOLINGS, PoolingName
+from neuralviz.models import TextModel
 from neuralviz.models.language_model import LanguageModel
 from neuralviz.models.passes import encode_last
 from neuralviz.models.shared import LOADERS, Loaders
 from neuralviz.reading.pairs import Scale, ScoredPairs
 from neuralviz.store.embedding import embed
+from neuralviz.store.vectors import VectorStore
 from neuralviz.training.similarity.data import (
     PairFeatures,
+    SplitPairs,
     check_different,
     different_texts,
     look_up,
@@ -46,12 +49,6 @@ from neuralviz.training.similarity.data import (
 )
 from neuralviz.training.similarity.loop import fit, load_network, predict
 from neuralviz.training.similarity.settings import RUNG_NAMES, SimilarityEnded
-
-if TYPE_CHECKING:
-    from neuralviz.evaluation.ladder_results import LadderSettings
-    from neuralviz.models import TextModel
-    from neuralviz.store.vectors import VectorStore
-    from neuralviz.training.similarity.data import SplitPairs
 
 MOST_TUNED_ON = 400  # texts; each is a micro-tuning
 DIGITS = 6  # of a cosine: float32 has no more

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,21 +13,20 @@ from neuralviz.evaluation.bootstrap import interval, paired_interval
 from neuralviz.evaluation.data import STS_TEST, digest_texts
 from neuralviz.evaluation.results import finite_mean
 from neuralviz.files import RecordFormat
+from neuralviz.layers.settings import PoolingName
 from neuralviz.reading.pairs import Scale
 from neuralviz.training.similarity.settings import (
     PUBLISHED,
     RUNG_NAMES,
     RUNGS,
     AutoencoderEpoch,
+    Rung,
     SimilarityEnded,
     SimilarityEpoch,
+    SimilarityEvent,
     SimilaritySettings,
 )
 from neuralviz.words import ShortRepr
-
-if TYPE_CHECKING:
-    from neuralviz.layers.settings import PoolingName
-    from neuralviz.training.similarity.settings import Rung, SimilarityEvent
 
 DEFAULT_SEED = 42
 FLOOR = "mean pooling"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from neuralviz.embedders import Embedder
     from neuralviz.models import TextModel
 
-FEW, MANY = 5, 10  # words read from an embedding
+GUESSES, FIRST_GUESSES = 10, 5  # of words, from an embedding
 _WORD = re.compile(r"[^\W\d_]+")
 
 
@@ -35,27 +35,32 @@ def list_words(text: str) -> set[str]:
 
 
 def count_read(
-    texts: Sequence[str], words: Sequence[Sequence[str]]
+    texts: Sequence[str], guesses: Sequence[Sequence[str]]
 ) -> tuple[ReadBack, np.ndarray, np.ndarray]:
-    """Count what was read of each text, likeliest first; also [text] hits and [text] words.
+    """Count the words among ten guesses a text, likeliest first; also [text] hits and [text] words.
 
     `NeuralvizError` if no text has a word.
     """
-    own = [list_words(text) for text in texts]
-    counts = Counter(word for words_of_text in own for word in words_of_text)
-    frequent = sorted(counts, key=lambda word: (-counts[word], word))[:MANY]
-    n = np.array([len(words_of_text) for words_of_text in own])
+    vocabularies = [list_words(text) for text in texts]
+    counts = Counter(word for words in vocabularies for word in words)
+    frequent = sorted(counts, key=lambda word: (-counts[word], word))[:GUESSES]
+    n = np.array([len(words) for words in vocabularies])
     if not n.sum():
         raise NeuralvizError("The texts have no words that could be read back.")
 
-    def count(candidates: Iterable[Sequence[str]], top: int = MANY) -> np.ndarray:
-        return np.array([len(a & set(b[:top])) for a, b in zip(own, candidates, strict=True)])
+    def count_hits(candidates: Iterable[Sequence[str]], top: int = GUESSES) -> np.ndarray:
+        pairs = zip(vocabularies, candidates, strict=True)
+        return np.array([len(words & set(guessed[:top])) for words, guessed in pairs])
 
-    hits, few, baseline = count(words), count(words, FEW), count([frequent] * len(own))
-    total = int(n.sum())
-    parts = (hits, few, baseline, np.minimum(n, MANY))
-    recall, recall_of_few, most_frequent, ceiling = (float(part.sum() / total) for part in parts)
-    return ReadBack(recall, recall_of_few, most_frequent, ceiling, total), hits, n
+    hits, total = count_hits(guesses), int(n.sum())
+    counted = ReadBack(
+        recall_at_10=float(hits.sum() / total),
+        recall_at_5=float(count_hits(guesses, FIRST_GUESSES).sum() / total),
+        baseline=float(count_hits([frequent] * len(n)).sum() / total),
+        ceiling=float(np.minimum(n, GUESSES).sum() / total),
+        n=total,
+    )
+    return counted, hits, n
 
 
 def read_words(
@@ -79,7 +84,7 @@ def read_words(
         check_stop(should_stop)
         of_word = np.full(len(words), -np.inf)
         np.maximum.at(of_word, columns[columns >= 0], scores[columns >= 0])
-        read.append([words[place] for place in np.argsort(-of_word, kind="stable")[:MANY]])
+        read.append([words[place] for place in np.argsort(-of_word, kind="stable")[:GUESSES]])
     return read
 
 

@@ -125,8 +125,8 @@ class Uniformity:
 class ReadBack:
     """Shares, 0 … 1, of the texts' different words that are among those read from embeddings."""
 
-    recall: float  # of 10 words a text
-    recall_of_few: float  # of 5
+    recall_at_10: float  # guesses a text
+    recall_at_5: float
     baseline: float  # with the 10 most frequent words of the texts instead
     ceiling: float  # if each of the 10 was a word of the text
     n: int  # words, each once a text
@@ -416,24 +416,16 @@ COLUMNS: tuple[Column, ...] = (
     *_accuracy("neighbours", "k-NN", "k-NN", "{k}-NN"),
     *_accuracy("probe", "probe", "Probe", "probe"),
     Yardstick(
-        "read-back",
-        "recall",
-        "recall of 10",
-        ".1%",
-        HIGHER,
-        group="read-back",
-        name="read-back",
-        title="read-back recall",
-        short="Read-back",
-        axis="share of words ↑",
+        "read-back", "recall_at_10", "recall at 10", ".1%", HIGHER, group="read-back",
+        name="read-back", title="read-back recall", short="Read-back", axis="share of words ↑",
     ),
     Column("read-back", "interval", "95% interval", ".1%", group="read-back"),
-    Column("read-back", "recall_of_few", "recall of 5", ".1%", group="read-back"),
+    Column("read-back", "recall_at_5", "recall at 5", ".1%", group="read-back"),
     Column("read-back", "baseline", "frequent words", ".1%", group="read-back"),
     Column("read-back", "ceiling", "at most", ".1%", group="read-back"),
     Column("uniformity", "alignment", "alignment", better=LOWER, group="embeddings"),
     Column("uniformity", "uniformity", "uniformity", better=LOWER, group="embeddings"),
-)
+)  # fmt: skip
 NAMES = {column.field: column.head for column in COLUMNS[:4]}  # of coefficients
 YARDSTICKS = (
     *(column for column in COLUMNS if isinstance(column, Yardstick)),
@@ -482,7 +474,7 @@ EXPLAINED: dict[Measure, str] = {
         "texts are spread."
     ),
     "read-back": (
-        "Read-back guesses the words of a text from its embedding alone. Recall of 10 is the share "
+        "Read-back guesses the words of a text from its embedding alone. Recall at 10 is the share "
         "of the texts' different words that are among ten guesses a text. A neural embedding is "
         "put into the model: guesses are the words that it makes likelier. For another vector they "
         "are the words whose own vectors are nearest. The baseline always guesses the ten most "

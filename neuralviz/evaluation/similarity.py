@@ -221,7 +221,15 @@ def least_alike(similarities: Sequence[Similarity]) -> tuple[int, int]:
 def furthest_apart(
     first: Similarity, second: Similarity, hardly_read: Sequence[int] = ()
 ) -> tuple[int, int] | None:
-    """The two texts whose ranks by two methods differ most; None if no pair has both.
+    """The two texts whose ranks by two methods differ most; None if no pair has both."""
+    pairs = order_apart(first, second, hardly_read)
+    return (int(pairs[0, 0]), int(pairs[0, 1])) if len(pairs) else None
+
+
+def order_apart(
+    first: Similarity, second: Similarity, hardly_read: Sequence[int] = ()
+) -> np.ndarray:
+    """[pair, 2] texts that have ranks by both methods, those that differ most first.
 
     Texts ``hardly_read`` are among them only if no others differ.
     """
@@ -230,10 +238,8 @@ def furthest_apart(
     is_read = ~np.isin([i, j], hardly_read).any(axis=0)
     if np.nanmax(apart[is_read], initial=0) > 0:
         apart[~is_read] = np.nan
-    if not np.isfinite(apart).any():
-        return None
-    widest = int(np.nanargmax(apart))
-    return int(i[widest]), int(j[widest])
+    order = np.argsort(-apart, kind="stable")[: np.isfinite(apart).sum()]  # NaN last
+    return np.stack([i, j], axis=1)[order]
 
 
 def most_similar(similarity: Similarity) -> tuple[int, int] | None:

@@ -26,7 +26,7 @@ ALIKE = 0.5  # share of the neighbours in common, beyond chance, from which two 
 REAL = 0.5  # share of the nearest texts that a label needs for a sentence to be near it
 NAMED = 4  # clusters in a sentence
 _PHRASES = {  # what explains a term, by a phrase of a headline, which no text has
-    r"\(95% interval: ": INTERVAL_IN_SHORT,
+    r"\(95% interval": INTERVAL_IN_SHORT,
     r"\(their cosine similarity is ": COSINE_IN_SHORT,
     " standard deviations above average, ": (
         "A **standard deviation** is how far values usually are from average."

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from neuralviz.embedders.specs import short_labels
+from neuralviz.evaluation import results as numbers
 from neuralviz.evaluation.correlation import REVERSE
 from neuralviz.evaluation.data import DataSet, LabelledData, ScoredData
+from neuralviz.evaluation.probing import Confusion
 from neuralviz.evaluation.probing_tasks import TASKS, ProbingTask
+from neuralviz.evaluation.results import Results, Yardstick
+from neuralviz.evaluation.rows import Row
 from neuralviz.evaluation.yardsticks import (
     RankedMethod,
     best_first,
@@ -40,12 +43,6 @@ from neuralviz.headlines import (
 )
 from neuralviz.maps.shares import compute_chance
 from neuralviz.words import many, number, percent
-
-if TYPE_CHECKING:
-    from neuralviz.evaluation import results as numbers
-    from neuralviz.evaluation.probing import Confusion
-    from neuralviz.evaluation.results import Results, Yardstick
-    from neuralviz.evaluation.rows import Row
 
 _BY_SCORES = ("correlations", "pairs")  # measures of people's scores
 _BY_LABELS = ("neighbours", "probe")
@@ -345,9 +342,9 @@ def describe_pairs(data: ScoredData, measured: numbers.Measured, label: str) -> 
 
 def describe_confusion(confusion: Confusion, label: str, quote: Name) -> str:
     """Which label is taken for another one significantly more often than the rest; or empty."""
-    merged = confusion.merge_rarest()
-    missed = merged.counts * ~np.eye(len(merged.labels), dtype=bool)
-    n_own, n_taken = merged.counts.sum(axis=1), missed.sum(axis=0)
+    matrix = confusion.merge_rarest()
+    missed = matrix.counts * ~np.eye(len(matrix.labels), dtype=bool)
+    n_own, n_taken = matrix.counts.sum(axis=1), missed.sum(axis=0)
     n_others = n_own.sum() - n_own
     excess = missed - np.outer(n_own, n_taken / np.maximum(n_others, 1))
     row, column = divmod(int(excess.argmax()), len(n_own))
@@ -357,13 +354,13 @@ def describe_confusion(confusion: Confusion, label: str, quote: Name) -> str:
         return ""
     n_rest = int(n_taken[column]) - n
     rest = percent(n_rest / (of_others - of_own)) if n_rest else "none"
-    names = [quote(name) if name in confusion.labels else name for name in merged.labels]
-    others = [name for place, name in enumerate(names) if place not in (row, column)]
-    one_of = "" if merged.labels[column] in confusion.labels else "one of "
+    names = [quote(name) if name in confusion.labels else name for name in matrix.labels]
+    rest_labels = [name for place, name in enumerate(names) if place not in (row, column)]
+    article = "" if matrix.labels[column] in confusion.labels else "one of "
     return (
         f"With {label}, {percent(n / of_own)} of the {many(of_own, 'text')} of {names[row]} are "
-        f"taken for {one_of}{names[column]}, against {rest} of those of "
-        f"{others[0] if len(others) == 1 else 'other labels'}."
+        f"taken for {article}{names[column]}, against {rest} of those of "
+        f"{rest_labels[0] if len(rest_labels) == 1 else 'other labels'}."
     )
 
 

@@ -46,7 +46,10 @@ class NamedPairs(NamedTuple):
 
 
 def describe_words(by_method: Mapping[str, NamedPairs], *, are_equal: bool) -> str:
-    """By each method, the word that adds most to a cosine; silent where several do."""
+    """By each method, the word that adds most to a cosine; silent where several do.
+
+    A second paragraph tells where large parts cancel.
+    """
     if are_equal and all(round(pairs.cosine, 6) == 1 for pairs in by_method.values()):
         return "The texts are equal, so every word meets itself, and the cosine is 1."
     clauses, cancelling = [], []
@@ -67,9 +70,10 @@ def describe_words(by_method: Mapping[str, NamedPairs], *, are_equal: bool) -> s
         if sums.max() > 0 and len(names) == 1:
             name = textwrap.shorten(names.pop(), 60, placeholder=" …")
             clauses.append(f"“{name}” by {method} ({largest} of {number(pairs.cosine, written)})")
-    sentence = f"What adds most is {joined(clauses)}." if clauses else ""
+    most = "What adds most to the cosine similarity is"
+    sentence = f"{most} {joined(clauses)}." if clauses else ""
     cancels = f"Large parts cancel: {'; '.join(cancelling)}." if cancelling else ""
-    return f"{sentence} {cancels}".strip()
+    return f"{sentence}\n\n{cancels}".strip()
 
 
 def describe_deletions(agreements: Mapping[str, float]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -42,12 +43,7 @@ def describe_similar_texts(
     measured = [similarity for similarity in similarities if similarity.has_vector.sum() > 1]
     if not measured:
         return ""
-    usable = [  # columns in which finished texts share a label, by each method
-        (name, values)
-        for name, values in (labels or {}).items()
-        if all(usable_labels({name: np.array(values)[s.has_vector]}) for s in measured)
-    ]
-    for name, values in usable[:1]:
+    for name, values in _find_usable(measured, labels or {}):
         hits = [nearest_shares(similarity, values) for similarity in measured]
         clause, guess = f"the nearest text has the same {name} for", random_share(values)
         guesser = "a text drawn at random"
@@ -56,6 +52,28 @@ def describe_similar_texts(
         share = Measured(clause, n_texts, "of", True, guessing, guesser, guess)
         return rank_hits(share, [s.method for s in measured], hits).write_sentence()
     return _describe_nearest(measured) if len(measured) > 1 else _describe_extremes(measured[0])
+
+
+def note_similar_texts(
+    similarities: Sequence[Similarity], labels: Mapping[str, Sequence[str]]
+) -> list[str]:
+    """What the titles of the methods' grids say of `describe_similar_texts`."""
+    for name, values in _find_usable(similarities, labels):
+        means = [float(nearest_shares(s, values).mean()) for s in similarities]
+        shares = write_values(means, is_share=True)
+        return [f": same {textwrap.shorten(name, 20)} for {share}" for share in shares]
+    return [f": highest {number(float(np.nanmax(s.of_pairs)), '.2f')}" for s in similarities]
+
+
+def _find_usable(
+    similarities: Sequence[Similarity], labels: Mapping[str, Sequence[str]]
+) -> list[tuple[str, Sequence[str]]]:
+    """The first column in which finished texts share a label, by each method; else none."""
+    return [
+        (name, values)
+        for name, values in labels.items()
+        if all(usable_labels({name: np.array(values)[s.has_vector]}) for s in similarities)
+    ][:1]
 
 
 def describe_agreement(

@@ -7,10 +7,11 @@ from collections.abc import Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from neuralviz.embedders import Embedder
 from neuralviz.embedders.specs import EmbedderSpec, list_models, make_embedder, method_labels
 from neuralviz.errors import ModelError, NeuralvizError, ShouldStop, check_stop, describe_unexpected
 from neuralviz.evaluation.explanation import (
@@ -26,12 +27,10 @@ from neuralviz.jobs.task import KeptTask, LatestTask, Progress
 from neuralviz.micro_tuning.watching import find_hardly_read
 from neuralviz.models import BUNDLED
 from neuralviz.models.shared import LOADERS, ModelRef, shared_model
+from neuralviz.models.tokens import tokenize
 from neuralviz.store.embedding import embed
 from neuralviz.store.vectors import MemoryVectors
 from neuralviz.words import many
-
-if TYPE_CHECKING:
-    from neuralviz.embedders import Embedder
 
 BATCH_SIZE = 8  # texts between two updates
 MOST_DELETED, MOST_LEARNT = 120, 30  # words of a pair; fewer where every text is learnt anew
@@ -141,7 +140,10 @@ class Compare(KeptTask[Step, Comparison]):
         ]
         with suppress(NeuralvizError, RuntimeError, MemoryError):  # said by then
             if readers:
-                hardly_read = find_hardly_read(shared_model(BUNDLED), self.texts, should_stop)
+                model = shared_model(BUNDLED)
+                lost = [i for i, t in enumerate(tokenize(model, self.texts)) if t.unknown.all()]
+                hardly_read = find_hardly_read(model, self.texts, should_stop)
+                hardly_read = tuple(sorted({*lost, *hardly_read}))  # emoji are of no language
                 yield from (Step(method, hardly_read=hardly_read) for method in readers)
 
     def fold(self, result: Comparison, events: Sequence[Step]) -> Comparison:
@@ -155,7 +157,8 @@ class Compare(KeptTask[Step, Comparison]):
         n = len(self.texts)
         n_done = sum(n if embedded.error else embedded.n_done for embedded in result)
         started = any(embedded.n_done for embedded in result)
-        doing = describe_missing(result) if started else ""
+        last = "Checking how well the model reads the texts …"
+        doing = describe_missing(result) or last if started else ""
         is_last = all(embedded.n_done or embedded.error for embedded in result)
         return Progress(n_done, n * len(result), doing=doing, is_last=is_last)
 

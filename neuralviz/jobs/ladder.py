@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,10 +25,8 @@ from neuralviz.paths import sample_data
 from neuralviz.reading.pairs import ScoredPairs, read_pairs
 from neuralviz.reading.source import Source
 from neuralviz.training import similarity
+from neuralviz.training.similarity import SimilarityModel
 from neuralviz.training.similarity.settings import RUNG_NAMES, Rung
-
-if TYPE_CHECKING:
-    from neuralviz.training.similarity import SimilarityModel
 
 LOOKED_AT = 1000  # train pairs at most, since every pooling reads all their texts
 

@@ -6,15 +6,16 @@ import queue
 import threading
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
+from neuralviz.arrays import unit_vectors
 from neuralviz.embedders.specs import EmbedderSpec, list_models, make_embedder, method_labels
-from neuralviz.errors import ModelError, ShouldStop
+from neuralviz.errors import ModelError, ShouldStop, check_stop
 from neuralviz.jobs.task import Lane, LatestTask, Progress, Task
 from neuralviz.maps.duplicates import SimilarPairs, find_pairs
 from neuralviz.maps.groups import HeldGroup, find_held_groups
@@ -29,6 +30,8 @@ from neuralviz.maps.mapping import (
     sampled_rows,
 )
 from neuralviz.maps.projection import STAGES, ProjectionEvent, ProjectionSettings
+from neuralviz.micro_tuning.blanks import split_at_blanks
+from neuralviz.micro_tuning.events import FilledBlank, take_apart
 from neuralviz.models.shared import LOADERS, ModelRef
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import EmbeddingEvent, embed_corpus
@@ -37,12 +40,15 @@ from neuralviz.store.vectors import KeptEmbedder, embedder_id
 from neuralviz.words import many
 
 if TYPE_CHECKING:
+    from neuralviz.embedders import Embedder, NeuralEmbedder
+    from neuralviz.maps.kept import KeptMap
     from neuralviz.maps.neighbours import Neighbours
 
 SHARE_OF_EMBEDDING = 0.7  # of the bar
 PLACED_NEIGHBOURS = 15
 PLACERS = 2  # maps whose vectors are cached
 QUICK_PRODUCTS = 3e10  # numbers multiplied when texts are compared in about a second
+MOST_MEANT = 10_000  # texts whose mean is taken; of more an even sample
 GROUPED = 600  # sampled texts whose clusters are compared
 
 
@@ -152,16 +158,21 @@ class PlaceSentence(LatestTask[PlacedSentence]):
 
     def events(self, should_stop: ShouldStop) -> Generator[PlacedSentence, None, None]:
         placer = _open_placer(CorpusStore().folder, self.corpus_id, self.map_id)
-        embedder = make_embedder(self.spec, LOADERS)
-        if placer.kept.embedder != embedder_id(embedder):
-            raise ModelError(
-                f"The model of “{method_labels([self.spec])[0]}” has changed since this map "
-                "was made. Make the map again."
-            )
-        vector = embedder.encode([self.sentence])
+        vector = _load_embedder(self.spec, placer.kept).encode([self.sentence])
         placed = PlacedSentence(placer.near(vector, PLACED_NEIGHBOURS))
         yield placed
         yield replace(placed, position=placer.land(vector, should_stop=should_stop))
+
+
+def _load_embedder(spec: EmbedderSpec, kept: KeptMap) -> Embedder:
+    """The embedder of a map's texts; `ModelError` if its model has changed."""
+    embedder = make_embedder(spec, LOADERS)
+    if kept.embedder != embedder_id(embedder):
+        raise ModelError(
+            f"The model of “{method_labels([spec])[0]}” has changed since this map was made. Make "
+            "the map again."
+        )
+    return embedder
 
 
 @lru_cache(maxsize=PLACERS)
@@ -189,6 +200,36 @@ class FindNeighbours(LatestTask[SampledNeighbours]):
         rows = sampled_rows(corpus) if self.row is None else np.array([self.row])
         near = neighbours_of_rows(store, corpus, kept, rows, self.k, should_stop=should_stop)
         yield SampledNeighbours(rows, near)
+
+
+@dataclass(frozen=True)
+class AskTexts(LatestTask[tuple[FilledBlank, ...]]):
+    """Put the mean neural embedding of a corpus's texts into the model, which fills blanks."""
+
+    lane = "short"
+
+    corpus_id: str
+    map_id: str  # whose vectors are meant
+    spec: EmbedderSpec  # of the map's texts, one of `DELTAS`
+    sentence: str  # with blanks, as of `fill_blanks`
+    models: tuple[ModelRef, ...]
+    digest: str  # of the rows
+    rows: np.ndarray = field(compare=False, repr=False)  # of the texts; of many, a sample
+
+    def events(self, should_stop: ShouldStop) -> Generator[tuple[FilledBlank, ...], None, None]:
+        from neuralviz.micro_tuning.predictions import fill_blanks
+
+        split_at_blanks(self.sentence)  # checked before a model is loaded
+        store = CorpusStore()
+        corpus = store.corpus(self.corpus_id)
+        kept = KeptMaps(store).by_id(corpus, self.map_id)
+        embedder = cast("NeuralEmbedder", _load_embedder(self.spec, kept))
+        check_stop(should_stop)
+        rows = self.rows[:: 1 + (len(self.rows) - 1) // MOST_MEANT]
+        vectors = store.vectors.get(find_embedder(store, kept), store.keys(corpus, rows))
+        mean = unit_vectors(vectors.mean(axis=0, keepdims=True, dtype=np.float64))[0]
+        delta = take_apart(embedder.model, embedder.settings, mean)
+        yield fill_blanks(embedder.model, self.sentence, [(1.0, delta)])
 
 
 # --- what texts have in common ---------------------------------------------------------------

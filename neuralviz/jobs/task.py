@@ -10,20 +10,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from neuralviz.errors import (
     NeuralvizError,
     SettingsError,
+    ShouldStop,
     Stopped,
     TextError,
     WorkerEndedError,
     describe_unexpected,
 )
-
-if TYPE_CHECKING:
-    from neuralviz.errors import ShouldStop
-    from neuralviz.files import RecordFormat
+from neuralviz.files import RecordFormat
 
 E = TypeVar("E")
 R = TypeVar("R")
@@ -198,8 +196,10 @@ class Run(Generic[R]):
     @property
     def has_nothing(self) -> bool:
         """Whether it failed or was stopped before its first event."""
-        ended_early = self.status in ("failed", "stopped") and not self.is_reopened
-        return ended_early and not self.n_events
+        if self.is_reopened:
+            progress = self.progress
+            return self.status == "stopped" and progress.total > 0 and not progress.n_done
+        return self.status in ("failed", "stopped") and not self.n_events
 
     @property
     def is_stopping(self) -> bool:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
+from torch import Tensor
 
 from neuralviz.errors import check_choice
 from neuralviz.layers.settings import PARTS, SbertWkSettings, Variant
-from neuralviz.layers.states import TokenWeights
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from neuralviz.layers.states import LayerStates, Pooling
+from neuralviz.layers.states import LayerStates, Pooling, TokenWeights
 
 Weighting = Literal["sbert-wk", "last", "equal"]
 _DEPENDENT = 1e-12  # squared sine below which a direction adds nothing to a span

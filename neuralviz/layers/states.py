@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from neuralviz.errors import SettingsError, ShouldStop, check_stop, never
 from neuralviz.layers.settings import POOLINGS, PoolingName
+from neuralviz.models import TextModel, TokenizedText
 from neuralviz.models.passes import encode_ids, pad_inputs
 from neuralviz.models.tokens import batch_while
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from neuralviz.models import TextModel, TokenizedText
 
 TOKENS_PER_BATCH = 2048
 

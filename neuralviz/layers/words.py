@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -11,13 +10,11 @@ import torch
 from neuralviz.errors import ModelError
 from neuralviz.layers.geometry import TokenStates
 from neuralviz.layers.sbert_wk import gram_matrices, importance, layer_weights, token_variance
+from neuralviz.layers.settings import SbertWkSettings
 from neuralviz.layers.states import layer_states
+from neuralviz.models import TokenizedText
 from neuralviz.models.language_model import TextModel, check_model
 from neuralviz.models.tokens import check_tokenized
-
-if TYPE_CHECKING:
-    from neuralviz.layers.settings import SbertWkSettings
-    from neuralviz.models import TokenizedText
 
 
 def follow_tokens(model: TextModel, text: TokenizedText) -> TokenStates:

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -21,11 +20,9 @@ from neuralviz.arrays import unit_vectors
 from neuralviz.errors import SettingsError, ShouldStop, TextError, check_choice, check_stop, never
 from neuralviz.maps.kept import corpus_table
 from neuralviz.maps.neighbours import ROWS, check_vectors
+from neuralviz.store.corpora import Corpus, CorpusStore
+from neuralviz.store.vectors import KeptEmbedder
 from neuralviz.words import free_name
-
-if TYPE_CHECKING:
-    from neuralviz.store.corpora import Corpus, CorpusStore
-    from neuralviz.store.vectors import KeptEmbedder
 
 RULES = ("longest", "shortest", "first")  # which text of a group is kept; the first on ties
 MOST_TEXTS = 200_000  # different ones: each is compared with all others

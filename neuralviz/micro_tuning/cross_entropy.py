@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import torch
+from torch import Tensor
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from neuralviz.models import LanguageModel
+from neuralviz.models import LanguageModel
 
 BLOCK_VALUES = 16_000_000  # logits held at once: 64 MB in float32, some 500 positions of BERT's
 CACHED_POSITIONS, CACHED_BYTES = 512, 4 << 20  # of a block of logits on a CPU

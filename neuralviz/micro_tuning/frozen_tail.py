@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
 from neuralviz.micro_tuning.cross_entropy import OutputLayer, positions_at_once, softmax_mean
 from neuralviz.micro_tuning.settings import DEFAULT_TOLERANCE
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 CANDIDATES = 384  # minimum, at the default tolerance
 CANDIDATES_OF = 40  # one word in this many of the vocabulary is a candidate

@@ -200,8 +200,8 @@ def fill_blanks(
     in_words = [part[-1:].isalnum() for part in split_at_blanks(sentence)[:-1]]
     blanks = zip(*probabilities, in_words, strict=True)
     ids = model.encoder.encode(f" {hidden}", add_special_tokens=False).ids
-    listed = ids if hidden and len(ids) == 1 else []
-    return tuple(_fill_blank(model, before, after, top, inner, listed)
+    more_ids = ids if hidden and len(ids) == 1 else []
+    return tuple(_fill_blank(model, before, after, top, inner, more_ids)
                  for before, after, inner in blanks)  # fmt: skip
 
 
@@ -276,7 +276,12 @@ def _sum_deltas(
 
 
 def _fill_blank(
-    model: LanguageModel, before: Tensor, after: Tensor, top: int, in_word: bool, listed: list[int]
+    model: LanguageModel,
+    before: Tensor,
+    after: Tensor,
+    top: int,
+    in_word: bool,
+    more_ids: list[int],
 ) -> FilledBlank:
     prefix = getattr(model.encoder.model, "continuing_subword_prefix", None) or ""
 
@@ -292,7 +297,7 @@ def _fill_blank(
                 float(before[token]),
                 float(after[token]),
             )
-            for token in dict.fromkeys([*(words or tokens)[:top], *listed])
+            for token in dict.fromkeys([*(words or tokens)[:top], *more_ids])
         )
 
     return FilledBlank(candidates(before), candidates(after), candidates(after - before))

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import torch
+from torch import Tensor, nn
 
 from neuralviz.errors import ModelError
 from neuralviz.micro_tuning.per_text import HEAD_ONLY, PerTextNetwork
+from neuralviz.models import LanguageModel
 from neuralviz.models.passes import copy_network, is_out_of_memory, pad_inputs, seeded
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
-
-    from neuralviz.models import LanguageModel
 
 # of a model, by its layers and whether reuse is wanted: whether reuse works
 _reusable: WeakKeyDictionary[LanguageModel, dict[tuple[tuple[str, ...], bool], bool]] = (

@@ -7,18 +7,15 @@ import platform
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from neuralviz.errors import PrecisionWarning
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from neuralviz.micro_tuning.settings import TuningSettings
+from neuralviz.micro_tuning.settings import TuningSettings
 
 
 def product_dtype(settings: TuningSettings) -> torch.dtype:

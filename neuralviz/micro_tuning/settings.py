@@ -7,15 +7,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack, get_args
+from typing import Any, Literal, NamedTuple, TypedDict, Unpack, get_args
 
 import numpy as np
 
 from neuralviz.errors import SettingsError
-
-if TYPE_CHECKING:
-    from neuralviz.models import LanguageModel
-    from neuralviz.models.tokens import TokenizedText
+from neuralviz.models import LanguageModel
+from neuralviz.models.tokens import TokenizedText
 
 MAX_PERIOD = 512
 MAX_BLUEPRINTS = 32

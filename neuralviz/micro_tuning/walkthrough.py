@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,10 +20,8 @@ from neuralviz.micro_tuning.events import (
 from neuralviz.micro_tuning.loop import loss_gradients, micro_tune
 from neuralviz.micro_tuning.predictions import fill_blanks, predict_masked
 from neuralviz.micro_tuning.settings import MaskedInputs, TuningSettings, mask_inputs
+from neuralviz.models import LanguageModel
 from neuralviz.models.tokens import TokenizedText, tokenize
-
-if TYPE_CHECKING:
-    from neuralviz.models import LanguageModel
 
 MAX_TOKENS = 64
 GUESSES = 4  # for the blank, before and after

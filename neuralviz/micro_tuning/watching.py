@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from neuralviz.errors import SettingsError, ShouldStop, TextError, never
 from neuralviz.micro_tuning.blanks import sentence_with_blank
@@ -24,10 +23,8 @@ from neuralviz.micro_tuning.settings import (
     count_masked,
     followed_values,
 )
+from neuralviz.models import LanguageModel
 from neuralviz.models.tokens import TokenizedText, batch_while, tokenize
-
-if TYPE_CHECKING:
-    from neuralviz.models import LanguageModel
 
 BATCH = 16  # texts per watched batch, at most
 BATCH_TOKENS = 512  # tokens per batch, unless a single text has more

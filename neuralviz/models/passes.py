@@ -11,17 +11,14 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
+from torch import Tensor, nn
 
 from neuralviz.errors import ModelError, shorten_reason
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
-
-    from neuralviz.models.language_model import TextModel
+from neuralviz.models.language_model import TextModel
 
 Batching = Literal["padded", "equal lengths", "single"]
 

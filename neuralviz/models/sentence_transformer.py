@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 _habits: WeakKeyDictionary[SentenceTransformer, Habits] = WeakKeyDictionary()  # each tried once
 NO_LIMIT = int(1e30)  # as in `transformers`
+PARTS_AT_ONCE = 1 << 26  # numbers: 256 MB of float32
 NOT_LINEAR = 1e-5  # relative error of a sum
 _LONG = "a b c d e f g h i j k l m n o p q r s t u v w x y z"
 _PROBES = ("a b", _LONG, _LONG[::-1])
@@ -159,15 +160,14 @@ def token_parts(encoder: SentenceTransformer, text: str, prompt: str = "") -> To
         return None
     (read,) = tokenize(Reader(backend, NO_LIMIT), [f"{prompt}{text}"])
     n, places = states.shape[1], _find_tokens(ids[0].tolist(), read.ids.tolist())
-    alone = states * torch.eye(n, device=states.device, dtype=states.dtype)[..., None]
-    several = {
-        name: value.expand(n + 2, *value.shape[1:]) if torch.is_tensor(value) else value
-        for name, value in features.items()
-    }
-    several["token_embeddings"] = torch.cat([alone, torch.zeros_like(states), states])
-    for module in modules[1:]:
-        several = module(several)
-    out = several["sentence_embedding"][:, : encoder.truncate_dim].double().cpu().numpy()
+    only = torch.eye(n, device=states.device, dtype=states.dtype)
+    only = torch.cat([only, torch.zeros_like(only[:1]), torch.ones_like(only[:1])])
+    out = np.concatenate(
+        [
+            _finish(modules[1:], features, states * kept[..., None])[:, : encoder.truncate_dim]
+            for kept in only.split(max(1, PARTS_AT_ONCE // states.numel()))
+        ]
+    )
     constant, whole = out[n], out[n + 1]
     parts = out[:n] - constant
     if np.abs(parts.sum(axis=0) + constant - whole).max() > NOT_LINEAR * np.abs(whole).max():
@@ -175,6 +175,17 @@ def token_parts(encoder: SentenceTransformer, text: str, prompt: str = "") -> To
     vectors = np.zeros((len(read), parts.shape[1]))
     vectors[: len(places)] = parts[places]
     return TokenParts(read, vectors, whole - vectors.sum(axis=0))
+
+
+def _finish(modules: Sequence[Any], features: Mapping[str, Any], states: Tensor) -> np.ndarray:
+    """[input, dim] float64 from [input, token, d_model] states by what follows the transformer."""
+    several = {
+        name: value.expand(len(states), *value.shape[1:]) if torch.is_tensor(value) else value
+        for name, value in features.items()
+    } | {"token_embeddings": states}
+    for module in modules:
+        several = module(several)
+    return several["sentence_embedding"].double().cpu().numpy()
 
 
 def _find_tokens(ids: Sequence[int], tokens: Sequence[int]) -> range:

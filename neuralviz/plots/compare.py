@@ -66,17 +66,17 @@ class Layout:
     pair: tuple[int, int] | None = None  # of texts, framed
 
 
-def similarity_heatmap(similarity: Similarity, layout: Layout) -> go.Figure:
+def similarity_heatmap(similarity: Similarity, layout: Layout, note: str = "") -> go.Figure:
     """Heatmap of one method's similarities without the diagonal, in all colours.
 
-    On the stage, no pair is framed.
+    On the stage, no pair is framed. A note follows the method in the title.
     """
     products = similarity.products.copy()
     np.fill_diagonal(products, np.nan)
     limits = _colour_range(similarity.of_pairs)
     matrix = _matrix(products, layout, limits, "cosine similarity", ".3f") | CIVIDIS
     matrix["colorbar"] = _bar_below("cosine similarity", limits)
-    figure = _draw_matrix(matrix, escape(similarity.method), layout)
+    figure = _draw_matrix(matrix, escape(similarity.method + note), layout)
     lines = [shape for shape in figure.layout.shapes if shape.type == "line"]
     figure.layout.meta |= {"stage": {"shapes": [shape.to_plotly_json() for shape in lines]}}
     return figure
@@ -89,7 +89,7 @@ def _colour_range(products: np.ndarray) -> tuple[float, float]:
         return float(finite.min(initial=0)), 1.0
     low, high = float(finite.min()), float(finite.max())
     margin = max(0, NARROWEST - (high - low)) / 2
-    return low - margin, high + margin
+    return low - margin, min(high + margin, 1.0)
 
 
 def difference_heatmap(first: Similarity, second: Similarity, layout: Layout) -> go.Figure:
@@ -182,6 +182,8 @@ def _matrix(
 
 def _divide(figure: go.Figure, group_names: Sequence[str]) -> None:
     """Draw lines between groups and name them beside rows; columns keep their numbers."""
+    if len(group_names) > MAX_NAMES:
+        figure.update_xaxes(showticklabels=False, ticks="")  # their numbers have no order
     starts = [i for i, name in enumerate(group_names) if i == 0 or group_names[i - 1] != name]
     ends = [*starts[1:], len(group_names)]
     middles = [(start + end - 1) / 2 for start, end in zip(starts, ends, strict=True)]

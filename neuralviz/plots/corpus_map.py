@@ -152,7 +152,10 @@ def _add_marks(
 
 
 def even_out(figures: Sequence[go.Figure]) -> None:
-    """Give maps side by side equal frame heights, in place: room for titles, and for legends."""
+    """Give maps side by side equal frame heights, in place: room for titles, and for legends.
+
+    On the stage, one legend is enough for maps with equal ones.
+    """
     legends = {
         tuple(
             trace.name
@@ -161,7 +164,8 @@ def even_out(figures: Sequence[go.Figure]) -> None:
         )
         for figure in figures
     }
-    for figure in figures:
+    for place, figure in enumerate(figures):
+        figure.layout.meta["hides_legend"] = place > 0 and len(legends) == 1
         figure.layout.meta["titles"] = [other.layout.title.text for other in figures]
         if len(legends) > 1:
             figure.update_layout(margin_b=_LEGEND_HEIGHT)

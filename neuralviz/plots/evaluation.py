@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from neuralviz.evaluation.broken import Overlap
+from neuralviz.evaluation.data import Measure
 from neuralviz.evaluation.measures import DRAWN_PRODUCTS
+from neuralviz.evaluation.probing import Confusion
+from neuralviz.evaluation.results import Measured, QualityMap, Results, Yardstick
 from neuralviz.evaluation.rows import find_swept_options
 from neuralviz.evaluation.yardsticks import compute_leads
 from neuralviz.headlines import write_lead, write_values
@@ -32,7 +36,6 @@ from neuralviz.plots.theme import (
     escape,
     line,
     method_colours,
-    name_axis,
     shorten,
     shorten_apart,
     symmetric_range,
@@ -40,19 +43,12 @@ from neuralviz.plots.theme import (
 )
 from neuralviz.words import number, percent
 
-if TYPE_CHECKING:
-    from neuralviz.evaluation.broken import Overlap
-    from neuralviz.evaluation.data import Measure
-    from neuralviz.evaluation.probing import Confusion
-    from neuralviz.evaluation.results import Measured, QualityMap, Results, Yardstick
-
 MAX_BINS = 60
 ROW_HEIGHT = 48  # px: a dot with its value above
 LABEL_LENGTH = 34  # characters
 WITH_BASELINE = 80  # px above a figure with a named baseline
 WIDE_RANGE = 20  # ratio of values from which a settings axis is logarithmic
 _BAND = "rgba(0, 114, 178, 0.16)"
-_PATTERNS = ("", "/", ".", "x")
 _CELL_FONT = {"textfont": {"size": SMALL_FONT_SIZE}}
 _NAMES = {"showgrid": False, "ticks": ""}  # axis of names beside cells
 _LINE_ROWS = 6  # height of a line figure, in rows
@@ -141,16 +137,12 @@ def _interval_dot(name: str, value: float, interval: Interval, colour: str, form
     if interval is not None:
         low, high = interval
         hover += f"<br>95% interval: {number(low, form)} to {number(high, form)}"
-        error = _error_bar([value], [low], [high], thickness=2.5, width=7)
+        error = {"type": "data", "symmetric": False, "thickness": 2.5, "width": 7}
+        error |= {"array": [high - value], "arrayminus": [value - low]}
     text = [number(value, form) if np.isfinite(value) else ""]
     look: Trace = {"mode": "markers+text", "text": text, "textposition": "top center"}
     look |= {"textfont": {"size": SMALL_FONT_SIZE}, "cliponaxis": False, "showlegend": False}
     return dots([value], [name], colour, hover, size=13, error_x=error, name=name, **look)
-
-
-def _error_bar(value: Any, low: Any, high: Any, **look: Any) -> dict[str, Any]:
-    upper, lower = np.subtract(high, value).tolist(), np.subtract(value, low).tolist()
-    return {"type": "data", "symmetric": False, "array": upper, "arrayminus": lower, **look}
 
 
 def _published_traces(diamonds: Sequence[tuple[Any, Any, str]], *, value: str) -> list[Trace]:
@@ -323,61 +315,6 @@ def grid_figure(chart: Chart, settings: Mapping[str, Sequence[float]]) -> go.Fig
         {"title": y_name, "type": "category", **_NAMES, **TOP_DOWN},
         height=_rows_height(1 + len(down)),
     )
-
-
-# --- neighbours of a corpus --------------------------------------------------------------------
-
-
-def label_accuracy_figure(
-    methods: Sequence[str],
-    accuracies: Mapping[str, np.ndarray],  # [method, 3] value and interval, 0–1; NaN for none
-    baselines: Mapping[str, float],  # accuracy of the most frequent label
-    *,
-    title: str = "k-NN accuracy",
-) -> go.Figure:
-    """k-NN accuracy per label column, with a bar per method."""
-    colours, names = method_colours(methods), shorten_apart(methods, 40)
-    values = 100 * np.array([np.asarray(shares, dtype=float) for shares in accuracies.values()])
-    looks = [colours[method] for method in methods]
-    traces = [
-        _method_bars(name, values[:, i], looks[i], _PATTERNS[looks[:i].count(looks[i]) % 4])
-        for i, name in enumerate(names)
-    ]
-    name = "majority baseline"
-    for place, column in enumerate(accuracies):
-        ends, level = [place - 0.45, place + 0.45], [100 * baselines[column]] * 2
-        look: Trace = {"dash": "dash", "size": 0, "name": name, "legendgroup": "baseline"}
-        look["showlegend"] = place == 0
-        traces.append(line(ends, level, GROUND, f"{name}: %{{y:.1f}}%", **look))
-    axis = {"range": [-0.5, len(accuracies) - 0.5], "showgrid": False}
-    return draw(
-        traces,
-        escape(title),
-        name_axis(list(accuracies), 16, **axis),
-        {"title": "accuracy ↑", "range": [0, 100], "ticksuffix": "%"},
-        barmode="group",
-        bargap=0.2,
-        showlegend=True,
-    )
-
-
-def _method_bars(name: str, values: np.ndarray, colour: str, pattern: str) -> Trace:
-    share, low, high = values.T
-    bounds = "95% interval: %{customdata[0]:.1f}% to %{customdata[1]:.1f}%"
-    look: Trace = {
-        "error_y": _error_bar(share, low, high, thickness=2, width=5, color=GROUND),
-        "customdata": values[:, 1:],
-        "text": [percent(value / 100) for value in share],
-        "textposition": "inside",
-        "insidetextanchor": "middle",  # above the baseline
-        "textangle": 0,
-        "insidetextfont": {"color": "white", "size": SMALL_FONT_SIZE},
-    }
-    hover = f"%{{fullData.name}}<br>%{{y:.1f}}% ({bounds})"
-    trace = bars(np.arange(len(values)), share, colour, hover, name=name, **look)
-    shape = {"shape": pattern, "fillmode": "overlay", "fgcolor": "white", "fgopacity": 0.4}
-    trace["marker"]["pattern"] = shape
-    return trace
 
 
 # --- results of an experiment ------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from neuralviz.plots.theme import (
     draw,
     escape,
     name_axis,
+    shorten,
     symmetric_range,
 )
 from neuralviz.words import number
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 NAME_LENGTH = 18  # characters of a word or sentence
+LINE_LENGTH = 11
 MOST_VALUES = 12  # words side by side with room for numbers
 
 
@@ -50,8 +53,11 @@ def words_figure(names: Sequence[str], sums: Mapping[str, np.ndarray], title: st
         ygap=4,
         **labels,
     )
-    short_names = [re.sub(r"^(\d+)\. .*", r"\1", name) for name in names]  # of sentences
-    words = name_axis(short_names, NAME_LENGTH, autotickangles=[0, -45, -90], ticks="", **BARE)
+    columns = [re.sub(r"^(\d+)\. .*", r"\1", name) for name in names]  # sentences by number
+    words = name_axis(columns, NAME_LENGTH, autotickangles=[0, -45, -90], ticks="", **BARE)
+    if len(names) <= MOST_VALUES:  # sentences take two lines
+        lines = [textwrap.wrap(shorten(name, NAME_LENGTH), LINE_LENGTH) for name in names]
+        words["ticktext"] = ["<br>".join(map(escape, name[:2])) for name in lines]
     return draw([matrix], title, words, {**BARE, **TOP_DOWN, "type": "category", "ticks": ""})
 
 

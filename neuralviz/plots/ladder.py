@@ -25,7 +25,6 @@ from neuralviz.plots.theme import (
     dots,
     draw,
     format_two_places,
-    label_bars,
     line,
     number_axis,
     widen,
@@ -192,7 +191,7 @@ def predictions_figure(
     rung: Rung, predicted: np.ndarray, scores: np.ndarray, sentences: Sequence[tuple[str, str]]
 ) -> go.Figure:
     title = "Predictions and human scores"
-    figure = scatter_figure(predicted, scores, sentences, None, title, axis="prediction")
+    figure = scatter_figure(predicted, scores, sentences, title, axis="prediction")
     figure.update_traces(marker={"color": RUNG_COLOURS[rung]}, showlegend=False)
     ends = [min(predicted.min(), scores.min()), max(predicted.max(), scores.max())]
     worst = [int(np.argmax(abs(predicted - scores)))]
@@ -209,9 +208,10 @@ def pair_scores_figure(
     """Each rung's score of a pair, with a line at that of identical texts."""
     names, values = [RUNG_NAMES[rung] for rung in pair], list(pair.values())
     lengths, colours = [value - low for value in values], [RUNG_COLOURS[rung] for rung in pair]
-    look: Trace = {"text": list(map(format_two_places, values)), "base": low, "customdata": values}
-    hover = "%{y}: %{customdata:.2f}"
-    scores = label_bars(lengths, names, colours, hover, showlegend=False, **look)
+    look: Trace = {"orientation": "h", "base": low, "customdata": values, "showlegend": False}
+    look |= {"text": list(map(format_two_places, values)), "textposition": "auto"}
+    look |= {"insidetextfont": {"color": "white"}}
+    scores = bars(lengths, names, colours, "%{y}: %{customdata:.2f}", **look)
     look = {"size": 26, "marker": {"symbol": "line-ns-open", "line": {"width": 3}}}
     look |= {"name": "two identical texts"}
     identical = dots(list(equal.values()), names, BEFORE, "identical texts: %{x:.2f}", **look)

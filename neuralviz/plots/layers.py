@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +26,6 @@ from neuralviz.plots.theme import (
     bar_title,
     bars,
     cell_labels,
-    cell_values,
     cells,
     dots,
     draw,
@@ -57,9 +56,7 @@ _POOLING_LOOKS = {  # all pooled vectors share one colour
     "sep": ("dot", "diamond"),
     "last": ("dashdot", "triangle-up"),
 }
-_SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x")
 _HOVERED_CHARACTERS = 70
-MAX_KINDS = len(LAYER_COLOURS)
 
 
 LEAST_RANGE = 0.1  # of cosines in a scale, so that negligible differences look so
@@ -79,7 +76,9 @@ def cosine_map_figure(cosines: np.ndarray, subject: str) -> go.Figure:
     layers = np.arange(len(cosines))
     values = np.where(np.eye(len(cosines), dtype=bool), np.nan, cosines)
     hover = "layers %{y} and %{x}<br>cosine %{z:.3f}"
-    look = {**CIVIDIS, **cell_values(values), **bar_title("cosine")}
+    is_narrow = len(cosines) <= FEW_COLUMNS
+    look = {**CIVIDIS, **bar_title("cosine"), "showscale": not is_narrow}
+    look |= cell_labels(values) if is_narrow else {}
     axis = number_axis("layer", layers, constrain="domain", **BARE)
     limits = _limits(values) if len(cosines) > 1 else (0.0, 1.0)
     return draw(
@@ -233,12 +232,12 @@ def layer_figure(
 ) -> go.Figure:
     """Spearman by layer (from 0) and pooling, NaN for none, with the ``best`` ringed."""
     hover = "layer %{x}: %{y:.3f}"
-    traces = [
-        _styled_line(
-            range(len(values)), values, BLUE, hover, POOLING_NAMES[name], _POOLING_LOOKS[name]
-        )
-        for name, values in correlations.items()
-    ]
+    traces = []
+    for name, values in correlations.items():
+        dash, symbol = _POOLING_LOOKS[name]
+        trace = line(list(range(len(values))), values, BLUE, hover, dash=dash)
+        trace |= {"name": POOLING_NAMES[name], "marker": {"size": 9, "symbol": symbol}}
+        traces.append(trace)
     if best is not None:
         pooling, layer = best
         value = correlations[pooling][layer]
@@ -246,66 +245,37 @@ def layer_figure(
         look["marker"] = {"symbol": "circle-open", "line": {"width": 3}}
         text = [f"<b>{number(value, '.2f')}</b>"]
         traces.append(dots([layer], [value], BLUE, size=18, text=text, showlegend=False, **look))
-    n_layers = max(map(len, correlations.values()), default=1)
+    last = max(map(len, correlations.values()), default=1) - 1
+    room = 0.04 * max(1, last)
     return draw(
         traces,
         "Correlation with human scores by layer",
-        _whole_numbers("layer", 0, n_layers - 1),
+        number_axis("layer", range(last + 1), range=[-room, last + room], tickformat="d"),
         {"title": "Spearman ↑", "zeroline": True},
     )
-
-
-def _styled_line(
-    x: Iterable[int],
-    values: Sequence[float],
-    colour: str,
-    hover: str,
-    name: str,
-    look: tuple[str, str],
-) -> Trace:
-    dash, symbol = look
-    trace = line(list(x), values, colour, hover, dash=dash, name=name)
-    return trace | {"marker": {"size": 9, "symbol": symbol}}
 
 
 def scatter_figure(
     cosines: np.ndarray,
     scores: np.ndarray,
     sentences: Sequence[tuple[str, str]],
-    kinds: Sequence[str] | None,
     title: str,
     *,
     axis: str = "cosine similarity",
 ) -> go.Figure:
-    """Human scores against cosines, coloured by kind unless there are too many."""
+    """Human scores against cosines; a point's box has its two sentences."""
     quoted = [
         [f"“{escape(shorten(sentence, _HOVERED_CHARACTERS))}”" for sentence in pair]
         for pair in sentences
     ]
-    hover = np.array(["<br>".join(pair) for pair in quoted], dtype=object)
-    kinds = kinds or [""] * len(scores)
-    names = list(dict.fromkeys(kinds))
-    has_kinds = 1 < len(names) <= MAX_KINDS
-    groups = {"pairs": np.ones(len(scores), dtype=bool)}
-    if has_kinds:
-        groups = {name: np.array([kind == name for kind in kinds]) for name in names}
-    traces = [
-        dots(
-            cosines[chosen],
-            scores[chosen],
-            LAYER_COLOURS[place] if has_kinds else DISSIMILAR,
-            f"%{{customdata}}<br>score %{{y:.3~g}}, {axis} %{{x:.3f}}",
-            marker={"opacity": 0.75, "symbol": _SYMBOLS[place]},
-            name=escape(shorten(name, 24)) or "no kind",
-            customdata=hover[chosen],
-        )
-        for place, (name, chosen) in enumerate(groups.items())
-    ]
+    trace = dots(
+        cosines,
+        scores,
+        DISSIMILAR,
+        f"%{{customdata}}<br>score %{{y:.3~g}}, {axis} %{{x:.3f}}",
+        marker={"opacity": 0.75, "symbol": "circle"},
+        name="pairs",
+        customdata=np.array(["<br>".join(pair) for pair in quoted], dtype=object),
+    )
     x, y = {"title": axis, "nticks": 8}, {"title": "human score"}
-    return draw(traces, title, x, y, showlegend=has_kinds)
-
-
-def _whole_numbers(title: str, first: int, last: int) -> dict[str, Any]:
-    room = 0.04 * max(1, last - first)
-    ends = {"range": [first - room, last + room], "tickformat": "d"}
-    return number_axis(title, range(first, last + 1), **ends)
+    return draw([trace], title, x, y, showlegend=False)

@@ -210,8 +210,9 @@ def _epoch_axis(n: int) -> dict[str, Any]:
 # --- results -----------------------------------------------------------------------------------
 
 
-def shares_figure(words: Sequence[str], shares: np.ndarray, title: str) -> go.Figure:
+def shares_figure(words: Sequence[str], shares: np.ndarray) -> go.Figure:
     """Each word's share of the delta in text order; of many, the words with the largest ones."""
+    title = "Which words shaped the embedding"
     if len(words) > MOST_WORDS:
         places = np.sort(np.argsort(-np.abs(shares), kind="stable")[:MOST_WORDS])
         words, shares = [words[place] for place in places], shares[places]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import math
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -201,6 +202,12 @@ def shorten(text: str, n: int) -> str:
     return line if len(line) <= n else line[: n - 1].rstrip() + "…"
 
 
+def shorten_text(text: str, n: int) -> str:
+    """``text`` on one line, cut to ``n`` characters between words, where there are several."""
+    cut = textwrap.shorten(text, n, placeholder=" …")
+    return cut if cut != "…" else shorten(text, n)
+
+
 def shorten_apart(labels: Sequence[str], n: int) -> list[str]:
     """Escaped labels of at most ``n`` characters; distinct labels stay distinct."""
     short = [shorten(label, n) for label in labels]
@@ -281,14 +288,6 @@ def bars(x: Values, y: Values, colour: Any, hover: str, **extra: Any) -> Trace:
         "type": "bar", "x": x, "y": y, "marker": {"color": colour},
         **written, **_hover_box(hover), **extra,
     }  # fmt: skip
-
-
-def label_bars(
-    x: Values, names: Values, colours: Values, hover: str, text: Sequence[str], **extra: Any
-) -> Trace:
-    """Horizontal named bars, with ``text`` in white inside or beside them."""
-    look: Trace = {"orientation": "h", "text": text, "textposition": "auto"}
-    return bars(x, names, colours, hover, **look | {"insidetextfont": {"color": "white"}} | extra)
 
 
 def token_bars(
@@ -382,9 +381,3 @@ def cell_labels(
     """Labels of [row, column] cells, blank for NaN; plotly.js would use a hyphen as minus."""
     text = [[format_value(float(v)) if np.isfinite(v) else "" for v in row] for row in values]
     return {"text": text, "texttemplate": "%{text}"}
-
-
-def cell_values(values: np.ndarray) -> dict[str, Any]:
-    """Write values into the cells if they fit, else show a colour bar."""
-    has_room = values.shape[1] <= FEW_COLUMNS
-    return {"showscale": not has_room, **(cell_labels(values) if has_room else {})}

@@ -27,7 +27,7 @@ KEPT_BYTES = 16 << 30  # for all trainings; the longest unused are deleted first
 KEPT_DAYS = 30  # since a training's last step
 STEP = "step-"  # prefix of checkpoints, followed by the step
 _LOCK = "training.lock"
-_TABLES = "tables"
+TABLES = "tables"  # name of the folder of finished table rows, which are never deleted
 
 
 # A snapshot of this size takes as long as seven steps of 64 crops, whatever the model.
@@ -274,7 +274,7 @@ def new_neighbours(lesson: Lesson, n: int) -> list[NewNeighbours]:
 
 def training_folder(name: str) -> Path:
     """A training's checkpoint folder; old trainings are deleted first."""
-    folder = _trainings()
+    folder = home() / "trainings"
     with suppress(OSError):  # none exist, or they belong to another user
         prune(folder, n_bytes=KEPT_BYTES, days=KEPT_DAYS, spare=_stays)
     return folder / name
@@ -283,11 +283,6 @@ def training_folder(name: str) -> Path:
 def list_checkpoints(folder: Path) -> dict[int, Path]:
     names = {path: path.name.removeprefix(STEP) for path in folder.glob(f"{STEP}*")}
     return {int(step): path for path, step in names.items() if step.isdecimal()}
-
-
-def tables_folder() -> Path:
-    """The folder of finished table rows, which are never deleted."""
-    return _trainings() / _TABLES
 
 
 @contextmanager
@@ -311,10 +306,6 @@ def hold_training(folder: Path) -> Iterator[None]:
         lock.release()
 
 
-def _trainings() -> Path:
-    return home() / "trainings"
-
-
 def _stays(folder: Path) -> bool:
     """Whether a folder has finished rows, or a training under way."""
     try:
@@ -323,4 +314,4 @@ def _stays(folder: Path) -> bool:
                 pass
     except (Timeout, OSError):
         return True
-    return folder.name == _TABLES
+    return folder.name == TABLES

@@ -22,7 +22,6 @@ PAIR_LINES: dict[PairKind, str] = {
 }
 Splitting = Literal["sentencex", "full-stops"]
 TrainingPooling = Literal["mean", "cls", "sep", "seventh"]
-TRAINING_POOLINGS: tuple[TrainingPooling, ...] = get_args(TrainingPooling)
 Start = Literal["pretrained", "random"]
 STARTS: tuple[Start, ...] = get_args(Start)
 Part = Literal["model", "table"]

@@ -21,6 +21,7 @@ from neuralviz.evaluation.similarity import (
     furthest_apart,
     least_alike,
     most_similar,
+    order_apart,
     order_by_cluster,
     order_by_label,
     pair_indices,
@@ -29,14 +30,24 @@ from neuralviz.evaluation.similarity import (
 )
 from neuralviz.headlines import COSINE_IN_SHORT, METHOD_LINES, explain_interval, explain_methods
 from neuralviz.headlines.micro_tuning import warn_of_unread
-from neuralviz.headlines.similar_texts import describe_agreement, describe_similar_texts
+from neuralviz.headlines.similar_texts import (
+    describe_agreement,
+    describe_similar_texts,
+    note_similar_texts,
+)
 from neuralviz.jobs import Run
 from neuralviz.jobs.comparing import Compare, Comparison
 from neuralviz.models import BUNDLED
 from neuralviz.paths import sample_data
-from neuralviz.plots.compare import Layout, difference_heatmap, similarity_heatmap, text_names
+from neuralviz.plots.compare import (
+    MAX_NAMES,
+    Layout,
+    difference_heatmap,
+    similarity_heatmap,
+    text_names,
+)
 from neuralviz.plots.report import About, frame_html
-from neuralviz.plots.theme import shorten
+from neuralviz.plots.theme import shorten, shorten_text
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
 from neuralviz.ui.address import remember_number
@@ -48,6 +59,7 @@ from neuralviz.ui.figures import (
     Handlers,
     show_choosable_table,
     show_figure,
+    show_first_rows,
     show_table,
 )
 from neuralviz.ui.inputs import View, ask_texts, put_texts_in_address, save_view
@@ -90,6 +102,7 @@ EXPLANATION = "Why?"
 ARRIVED = "compare-arrived"  # session state: whether another page's button led to it just now
 TEXT_COLUMNS = ("text A", "text B")
 FRAMED_LENGTH = 1100  # characters of all texts: a third of the stage
+EXPLAINED_LENGTH = 440  # of two texts above the figures of their words
 MOST_BEGINNINGS = 4
 SHOWN_HEIGHT = 84  # px of a text; longer ones are scrolled
 
@@ -124,11 +137,13 @@ def show() -> None:
     task = Compare.for_current_models(specs, read.texts) if specs and can_start else None
     run = _find_comparison(task, read, pressed)
     labels = _find_labels(run, read)
+    by_label = [f"By {name}" for name in usable_labels(labels)]
+    is_long = len(run.task.texts if run else read.texts) > MAX_NAMES
     with row, show_on_stage("order", width="content"):
         order = st.selectbox(
             "Order of texts",
-            [AS_GIVEN, CLUSTERED, *(f"By {name}" for name in usable_labels(labels))],
-            key="order",
+            [*by_label, AS_GIVEN, CLUSTERED] if is_long else [AS_GIVEN, CLUSTERED, *by_label],
+            key="order-of-many" if is_long else "order",
             bind="query-params",
             width=ORDER_WIDTH,
         )
@@ -219,7 +234,7 @@ def offer_reasons(texts: Sequence[str], specs: Iterable[EmbedderSpec], key: str)
     """A button that opens the page to say which words make two texts similar."""
     singles = [spec for spec in specs if len(spec.singles) == 1][:3]
     label, icon = "Which words make these texts similar?", ":material/compare_arrows:"
-    if len(set(texts)) < 2 or not singles:
+    if len(texts) < 2 or not singles:
         return
     quoted = " – ".join(f"“{plain(shorten(text, 80))}”" for text in texts)
     if st.button(label, icon=icon, key=f"{key}-why", help=quoted):
@@ -345,21 +360,13 @@ def _show_comparison(panel: Panel, live: bool) -> None:
     headline = plain(describe_similar_texts(panel.complete, labels))
     texts = pd.DataFrame(enumerate(panel.texts, 1), columns=["number", "text"])
     offer("compare-texts", Entry(html=lambda: frame_html(texts), place="off-stage-compare-pair"))
+    notes = note_similar_texts(panel.complete, labels)
     with slide("heatmaps", headline):
-        with show_only_on_stage("methods"):
-            if len(panel.comparison) < 4:  # rows of figures need the room
-                _explain_methods(panel.run.task.specs)
-            nearest = " The nearest text has the highest. " * ("nearest" in headline)
-            scales = " Each grid has its own range of colours." * (len(panel.comparison) > 1)
-            st.markdown(COSINE_IN_SHORT + scales + nearest + explain_interval(headline))
-            if not usable_labels(labels):
-                show_beginnings(
-                    panel.texts,
-                    [i for pair in map(most_similar, panel.complete) for i in pair or ()],
-                )
+        if panel.results:
+            _explain_grids(panel, headline, has_labels=bool(usable_labels(labels)))
         heatmaps, pair_column = wide_columns([3, 1], "compare-seen")
         with heatmaps:
-            _show_heatmaps(panel, live)
+            _show_heatmaps(panel, live, dict(zip(panel.complete, notes, strict=True)))
         with pair_column, hide_on_stage("compare-pair"):
             if live or not panel.results:
                 st.caption("Each cell is a pair of texts. Bright cells are similar pairs.")
@@ -378,6 +385,18 @@ def _show_comparison(panel: Panel, live: bool) -> None:
         point_to(".st-key-slide-compare-view", is_framed=False)
 
 
+def _explain_grids(panel: Panel, headline: str, *, has_labels: bool) -> None:
+    with show_only_on_stage("methods"):
+        if len(panel.comparison) < 4:  # rows of figures need the room
+            _explain_methods(panel.run.task.specs)
+        nearest = " The nearest text has the highest. " * ("nearest" in headline)
+        scales = " Each grid has its own range of colours." * (len(panel.comparison) > 1)
+        st.markdown(COSINE_IN_SHORT + scales + nearest + explain_interval(headline))
+        if not has_labels:
+            pairs = map(most_similar, panel.complete)
+            show_beginnings(panel.texts, [i for pair in pairs for i in pair or ()])
+
+
 def _explain_methods(specs: Iterable[EmbedderSpec]) -> None:
     st.markdown(explain_methods(part.method for spec in specs for part in spec.singles))
 
@@ -388,7 +407,8 @@ def _open_pair(panel: Panel) -> None:
         remember_number(key, range(len(panel.texts)), text, panel.run.task.cache_key())
 
 
-def _show_heatmaps(panel: Panel, live: bool) -> None:
+def _show_heatmaps(panel: Panel, live: bool, notes: Mapping[Similarity, str]) -> None:
+    """Show a grid a method; notes are for their titles."""
     for embedded in panel.comparison:
         if embedded.error:
             st.error(plain(embedded.error))
@@ -404,7 +424,7 @@ def _show_heatmaps(panel: Panel, live: bool) -> None:
             continue
         similarity = panel.by_place[place]
         layout = replace(panel.layout, pair=None) if live else panel.layout
-        figure = similarity_heatmap(similarity, layout)
+        figure = similarity_heatmap(similarity, layout, notes.get(similarity, ""))
         key, height = f"compare-{place}", HEIGHTS[len(drawn)]
         name = f"similarity {part.method}"
         with column:
@@ -451,12 +471,19 @@ def _show_disagreements(
     write_headline(plain(headline))
     with hide_on_stage("compare-agreement"):
         st.markdown(plain(further))
+    has_names = len(panel.texts) <= MAX_NAMES  # beside the rows
     with show_only_on_stage("framed"):
-        _explain_methods([panel.run.task.specs[panel.find_place(part)] for part in (first, second)])
-        named = [*(panel.furthest_apart or ()), *(chosen_pair(panel.texts) or ())]
-        show_beginnings(panel.texts, named)
+        specs = panel.run.task.specs
+        parts = [part for m in (first, second) for part in specs[panel.find_place(m)].singles]
+        terms = explain_methods(part.method for part in parts)
+        if has_names:
+            st.markdown(terms)
+            named = [*(panel.furthest_apart or ()), *(chosen_pair(panel.texts) or ())]
+            show_beginnings(panel.texts, named)
+    if not has_names:  # a cell would be too small to be found
+        _show_furthest(panel, first, second, terms)
     heatmap, pairs = wide_columns(2, "compare-differences")
-    with heatmap:
+    with heatmap if has_names else heatmap.container(key="off-stage-compare-differences"):
         show_figure(
             difference_heatmap(first, second, replace(panel.layout, groups=None)),
             key="compare-difference",
@@ -468,6 +495,18 @@ def _show_disagreements(
         )
     with pairs, hide_on_stage("compare-pairs"):
         _list_pairs(panel)
+
+
+def _show_furthest(panel: Panel, first: Similarity, second: Similarity, terms: str) -> None:
+    """On the stage, a table of the pairs on which two methods differ most."""
+    pairs = order_apart(first, second, panel.hardly_read)[:LISTED_PAIRS].T
+    table: dict[str, Any] = {
+        name: [f"{i + 1}. {panel.texts[i]}" for i in texts]
+        for name, texts in zip(TEXT_COLUMNS, pairs, strict=True)
+    }
+    for method in (first, second):
+        table[f"rank by {method.method}"] = [f"{rank:,.0f}" for rank in method.ranks[*pairs]]
+    show_first_rows(f"These are the pairs on which they differ most. {terms}", table, "furthest")
 
 
 def _list_pairs(panel: Panel) -> None:
@@ -563,11 +602,11 @@ def _choose_texts(texts: Sequence[str]) -> None:
             st.text(texts[st.session_state[key]])
 
 
-def show_beginnings(texts: Sequence[str], chosen: Iterable[int]) -> None:
+def show_beginnings(texts: Sequence[str], chosen: Iterable[int], room: int = FRAMED_LENGTH) -> None:
     """Show a few texts that a sentence names, or the beginnings of long ones."""
     named = list(dict.fromkeys(chosen))[:MOST_BEGINNINGS]
-    lengths = FRAMED_LENGTH // max(1, len(named))
-    st.markdown("  \n".join(f"**{i + 1}** {plain(shorten(texts[i], lengths))}" for i in named))
+    lengths = room // max(1, len(named))
+    st.markdown("  \n".join(f"**{i + 1}** {plain(shorten_text(texts[i], lengths))}" for i in named))
 
 
 def _show_products(panel: Panel) -> None:
@@ -602,5 +641,9 @@ def _show_why(panel: Panel, _write_headline: Write) -> None:
         st.caption("No method has embedded both texts.")
         return
     texts = {f"text {text + 1}": panel.texts[text] for text in pair}
-    show_texts = partial(show_beginnings, panel.texts, pair)
-    show_explanation(methods, texts, panel.run.task.models, show_texts)
+
+    def show_terms() -> None:
+        _explain_methods(spec for _, spec, _ in methods.values())
+        show_beginnings(panel.texts, pair, EXPLAINED_LENGTH)
+
+    show_explanation(methods, texts, panel.run.task.models, show_terms)

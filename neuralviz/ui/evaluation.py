@@ -827,7 +827,7 @@ class _Shown:
         short = headlines.short_name(self.results)(label)
         title = f"Human scores and cosine similarities with {escape(short)}"
         sentences = list(zip(firsts, seconds, strict=True))
-        figure = scatter_figure(measured.products, data.scores, sentences, None, title)
+        figure = scatter_figure(measured.products, data.scores, sentences, title)
         self.draw(figure, "pairs", table, height=520)
 
     def _draw_histograms(self, write_headline: Write) -> None:

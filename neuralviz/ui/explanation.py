@@ -40,7 +40,7 @@ def show_explanation(
     methods: Mapping[int, tuple[str, EmbedderSpec, np.ndarray]],
     texts: Mapping[str, str],  # two, by name
     models: tuple[ModelRef, ...],
-    show_texts: Callable[[], None],
+    show_terms: Callable[[], None],
 ) -> None:
     """Explain a pair by methods: by place, label, specification and vectors of all texts."""
     centres = [
@@ -57,7 +57,7 @@ def show_explanation(
 
     def draw(explained: dict[int, PairExplanation] | None, _live: bool) -> None:
         if explained:
-            _show_explained(explained, labels, list(texts), readings, show_texts)
+            _show_explained(explained, labels, list(texts), readings, show_terms)
 
     sentences = RunSentences(start="Splitting the vectors into parts …", done="")
     show_run_panel(RUNS, run, draw, sentences=sentences, patience=PATIENCE)
@@ -68,7 +68,7 @@ def _show_explained(
     labels: Mapping[int, str],
     sides: Sequence[str],
     readings: Sequence[str],
-    show_texts: Callable[[], None],
+    show_terms: Callable[[], None],
 ) -> None:
     for place, part in explained.items():
         if part.error:
@@ -94,7 +94,7 @@ def _show_explained(
     show_headline(plain(sentence), key="compare-why")
     with show_only_on_stage("why-texts"):
         st.markdown(COSINE_IN_SHORT)
-        show_texts()
+        show_terms()
     if detail == WORDS:
         _show_words(chosen, named, sides)
     else:
@@ -151,11 +151,10 @@ def _show_words(
                 key=key,
                 height=150 + 44 * len(sums),
             )
-    rest = list(dict.fromkeys(name for part in chosen.values() for name in part.rest if name))
     st.markdown(
-        "The numbers of a row add up to the cosine similarity: orange makes the texts more "
-        "similar, purple less. Each row has its own range of colours. "
-        + plain(f"{NO_WORD.capitalize()}: {joined(rest)}." if rest else "")
+        "The numbers of a row add up to the cosine similarity: orange words make the texts more "
+        "similar, purple ones less. Each row has its own range of colours. "
+        "*No word*: what belongs to none of them."
     )
     rows = [
         {"method": method, sides[0]: a, sides[1]: b, "adds": value}

@@ -31,7 +31,7 @@ from neuralviz.plots.report import (
     frame_html,
     plain_text,
 )
-from neuralviz.plots.theme import shorten, templates_json, unstyled_json
+from neuralviz.plots.theme import shorten, shorten_text, templates_json, unstyled_json
 from neuralviz.ui.address import digest_of, remember_number
 from neuralviz.ui.downloads import Entry, Files, offer, table_files
 from neuralviz.ui.page import hide_on_stage, plain, show_only_on_stage
@@ -329,7 +329,9 @@ def show_first_rows(terms: str, table: Mapping[str, Any], key: str) -> None:
     """On the stage, ``terms`` and the first rows of a table, with texts in lines and not cut."""
     with show_only_on_stage(key):
         st.markdown(terms)
-        cells = pd.DataFrame(table)[:STAGE_ROWS].map(lambda cell: shorten(str(cell), STAGE_LENGTH))
+        cells = pd.DataFrame(table)[:STAGE_ROWS].map(
+            lambda cell: shorten_text(str(cell), STAGE_LENGTH)
+        )
         st.table(cells.map(plain).rename(columns=plain), hide_index=True)
 
 

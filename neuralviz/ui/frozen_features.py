@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -31,6 +31,7 @@ from neuralviz.plots.layers import layer_figure
 from neuralviz.plots.report import About
 from neuralviz.reading.pairs import ScoredPairs
 from neuralviz.training import similarity
+from neuralviz.training.similarity import SimilarityModel
 from neuralviz.training.similarity.kept import model_path
 from neuralviz.training.similarity.settings import RUNG_NAMES, RUNGS, Rung
 from neuralviz.ui.choices import (
@@ -64,9 +65,6 @@ from neuralviz.ui.runs import (
     show_run_panel,
 )
 from neuralviz.words import many
-
-if TYPE_CHECKING:
-    from neuralviz.training.similarity import SimilarityModel
 
 KEY = "frozen"
 LOOKS = SessionRuns(f"{KEY}-layers")

@@ -129,11 +129,6 @@ def ask_text() -> str:
     return text
 
 
-def ask_more_figures() -> bool:
-    """A switch for the further figures of a view."""
-    return st.toggle("More figures", key="layers-more", **REMEMBERED)
-
-
 def _show_text() -> None:
     inputs, output = wide_columns([2, 3], TEXT_KEY)
     with inputs:
@@ -153,7 +148,7 @@ def _show_text() -> None:
     with output:
         show_run_panel(TEXT_RUNS, run, _show_words, sentences=sentences, patience=PATIENCE)
     latest = TEXT_RUNS.last_with_result()
-    if latest is not None and ask_more_figures():
+    if latest is not None and st.toggle("More figures", key="layers-more", **REMEMBERED):
         with dim_old_results(f"{TEXT_KEY}-more", latest is not run):
             draw = partial(show_figure, provenance=_describe_text(latest))
             _show_maps(latest.result.states, draw)

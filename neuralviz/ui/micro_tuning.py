@@ -92,6 +92,7 @@ from neuralviz.ui.page import (
     show_on_stage,
     show_only_on_stage,
     slide,
+    wide_columns,
 )
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.words import about_seconds, many, number, why_above_100
@@ -624,7 +625,7 @@ def _show_shares(record: RunRecord, key: str, text: int) -> None:
             st.markdown(headlines.EMBEDDING_IN_SHORT + against * is_against)
         with allow_swiping(f"{key}-shares-wide", plots.shares_width(labels)):
             show_figure(
-                plots.shares_figure(labels, shares, "Which words shaped the embedding"),
+                plots.shares_figure(labels, shares),
                 f"word shares of text {text + 1}",
                 pd.DataFrame({"word": words, "share": shares, "unknown": unknown}),
                 plots.describe_run(record, text),
@@ -860,13 +861,20 @@ def _draw_blanks(
         {"sentence": sentence, "after": action, **of_run.settings},
         files=(sentence, *of_run.files[1:]),
     )
-    for place, blank in enumerate(blanks, 1):
+    show_blanks(blanks, provenance, key)
+
+
+def show_blanks(blanks: Sequence[FilledBlank], about: About, key: str) -> None:
+    """Figures side by side of what the model puts into each blank, before and after."""
+    columns = wide_columns(len(blanks), f"{key}-blanks")  # high enough for the stage
+    for place, (blank, column) in enumerate(zip(blanks, columns, strict=True), 1):
         name = f"blank {place}" if len(blanks) > 1 else "the blank"
         rows = [(row.token, row.before, row.after, row.change) for row in blank.candidates]
-        show_figure(
-            plots.blank_figure(blank, f"What the model puts into {name}"),
-            f"blank {place}",
-            pd.DataFrame(rows, columns=["token", "before", "after", "change"]),
-            provenance,
-            key=f"{key}-blank-{place}",
-        )
+        with column:
+            show_figure(
+                plots.blank_figure(blank, f"What the model puts into {name}"),
+                f"blank {place}",
+                pd.DataFrame(rows, columns=["token", "before", "after", "change"]),
+                about,
+                key=f"{key}-blank-{place}",
+            )

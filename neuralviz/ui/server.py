@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from functools import cache
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
 from prometheus_client import CollectorRegistry, Counter, Histogram, Metric, ProcessCollector
@@ -29,6 +29,7 @@ from streamlit import App, config
 
 from neuralviz.errors import SettingsError, Stopped
 from neuralviz.files import why_not_writable
+from neuralviz.jobs import Run
 from neuralviz.jobs.logs import log_as_json, log_run
 from neuralviz.jobs.queue import RunQueue, run_queue, spare_memory
 from neuralviz.jobs.workers import Workers
@@ -41,9 +42,6 @@ from neuralviz.ui.choices import BROWSER, load_bundled
 from neuralviz.ui.limits import begin_serving, effective_settings
 from neuralviz.ui.pace import CALM, WARMING
 from neuralviz.ui.page import ASSETS
-
-if TYPE_CHECKING:
-    from neuralviz.jobs import Run
 
 _log = logging.getLogger(__name__)
 

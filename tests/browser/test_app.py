@@ -105,7 +105,7 @@ def test_the_stage_shows_one_slide_and_the_arrow_keys_lead_through_the_steps(
     page.goto(f"{address}/evaluation?example=Scored+pairs&stage")
     place, last = (
         page.locator(".neuralviz-stage-place"),
-        page.locator(".st-key-slide-evaluation-view"),
+        page.locator("[data-testid=stMain] .st-key-slide-evaluation-view"),
     )
     last.locator("table").first.wait_for(state="attached", timeout=MINUTE)
     chosen = page.locator("[class*='st-key-views-'] [role=radio][aria-checked=true]")

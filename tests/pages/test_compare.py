@@ -245,7 +245,7 @@ def test_words_of_a_pair_stand_for_the_chosen_texts() -> None:
             assert explanation.cosine == pytest.approx(first @ second, abs=1e-4)
             assert explanation.contributions.sum() == pytest.approx(explanation.cosine, abs=1e-9)
     assert "The numbers of a row add up to the cosine similarity" in read_page(page)
-    assert "No word: weight decay and special tokens." in read_page(page)
+    assert "No word*: what belongs to none of them." in read_page(page)
     for detail in ("All pairs", "Layers", "Words"):
         page.segmented_control(key="why-detail").set_value(detail).run()
         assert not page.exception

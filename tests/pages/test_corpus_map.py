@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import shutil
 from dataclasses import replace
@@ -10,9 +11,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 from streamlit.testing.v1 import AppTest
 
-from neuralviz.embedders import FOR_CORPORA, EmbedderSpec, embedder_spec
+from neuralviz.embedders import FOR_CORPORA, EmbedderSpec, embedder_spec, make_embedder
 from neuralviz.jobs.mapping import MakeMaps, MapChoice
 from neuralviz.maps.example import NAME, add_example_once
 from neuralviz.maps.kept import KeptMaps
@@ -253,6 +255,46 @@ def test_words_select_and_colours_change(example: Corpus):
     assert "corpus-selected" not in page.session_state
     for query in ("telescope", ""):  # as the words that were selected and are no more
         search(page, query)
+
+
+def test_selected_texts_are_asked_about_and_a_link_asks_again(example: Corpus, bundled):
+    page = open_page(corpus=example.id, **{"map-a": "neural"})
+    search(page, "telescope")
+    finish_run(press(page, "Ask"), "corpus-asking", 120)
+    ((blank,),) = [run.result for run in page.session_state["corpus-asking-runs"]]
+
+    store, rows = CorpusStore(), page.session_state["corpus-selected"].rows()
+    spec = embedder_spec("neural", defaults=FOR_CORPORA)
+    kept = store.vectors.find_embedder(make_embedder(spec))
+    mean = store.vectors.get(kept, store.keys(example, rows)).mean(axis=0)
+    network, tokenizer = copy.deepcopy(bundled.network), bundled.tokenizer
+    inputs = tokenizer("This is about [MASK].", return_tensors="pt")
+    place = inputs.input_ids[0].tolist().index(bundled.mask_id)
+    with torch.no_grad():
+        before = network(**inputs).logits[0, place].softmax(0)
+        parts = np.split(mean / np.linalg.norm(mean), 3)
+        for name, part in zip(bundled.head_layers, parts, strict=True):
+            length = 0.01 * 5 * (3 * len(part)) ** 0.5  # AdamW's longest, by each layer's share
+            network.get_parameter(name).add_(torch.tensor(length * part))
+        after = network(**inputs).logits[0, place].softmax(0)
+    best = tokenizer.convert_ids_to_tokens(after.topk(5).indices.tolist())
+    assert [candidate.token for candidate in blank.after] == best
+    for candidate in blank.candidates:
+        token = tokenizer.convert_tokens_to_ids(candidate.token)
+        expected = before[token].item(), after[token].item()
+        assert (candidate.before, candidate.after) == pytest.approx(expected, abs=1e-5)
+    n = len(rows)
+    answer = f"after adding the mean neural embedding of {n} texts containing “telescope” it is"
+    assert f"{answer} “{best[0]}”" in read_page(page)
+
+    again = open_page(**{**page.query_params, "corpus-search": "telescope"})
+    finish_run(again, "corpus-asking", 120)
+    assert answer in read_page(again)
+    again.text_input(key="corpus-question").set_value("No blank here.").run()
+    finish_run(again, "corpus-asking", 120)
+    assert "The sentence has no blank." in read_page(again)
+    alone = open_page(corpus=example.id)  # by mean
+    assert "corpus-question" not in [box.key for box in search(alone, "telescope").text_input]
 
 
 def test_a_cluster_is_renamed_for_everybody(example: Corpus):

@@ -556,7 +556,7 @@ def test_words_are_read_back_beside_the_most_frequent_ones(opened) -> None:
     page.selectbox(key="probe-of-labels").set_value("words").run()
     evaluate(page)
     assert not page.exception
-    assert {"read-back recall of 10", "read-back frequent words"} <= set(table(page).columns)
+    assert {"read-back recall at 10", "read-back frequent words"} <= set(table(page).columns)
     click(page, "Measure", "Read-back")
     assert headline(page).startswith("With **mean**, ten guesses from each embedding find")
     assert "The ten most frequent words find" in headline(page)

@@ -35,7 +35,7 @@ CLIPPED_OR_OVERLAPPING = """
         .filter(({at}) => at.width > 0)
     const ends = '.xtick text, .ytick text, .legendtext, .textpoint text'
     const clipped = labels(`.gtitle, .xtitle, .ytitle, ${ends}`)
-        .filter(({at}) => at.left < box.left - 2 || at.right > box.right + 2)
+        .filter(({at}) => at.left < box.left - 2 || at.right > box.right + 2 || at.top < box.top)
         .map(({text}) => `clipped: ${text}`)
     const overlapping = ['.ytick text', '.gtitle, .legendtext, .xtitle', '.legendtext']
         .map(labels)

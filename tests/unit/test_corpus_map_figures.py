@@ -270,6 +270,8 @@ def test_a_map_opens_with_the_middle_of_its_points_in_all_of_the_frame() -> None
         even_out(maps)  # room for legends is left only where they differ
         assert [figure.layout.margin.b for figure in maps] == [margin, margin]
         assert maps[0].layout.meta["titles"] == ["topic", "topic"]
+        hidden = [figure.layout.meta["hides_legend"] for figure in maps]
+        assert hidden == [False, second is topics[0]]  # one of equal legends, on the stage
 
 
 def test_dates_are_written_as_such_beside_the_points_and_the_colours() -> None:

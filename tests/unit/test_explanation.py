@@ -22,12 +22,18 @@ from neuralviz.embedders.neural import GradientEmbedder, NeuralEmbedder, TunedOu
 from neuralviz.embedders.pooled import PooledEmbedder
 from neuralviz.embedders.sentence_transformer import SentenceTransformerEmbedder
 from neuralviz.embedders.splits import Part, SplitVector
-from neuralviz.errors import LossWarning, Stopped, TextError
+from neuralviz.errors import LossWarning, SettingsError, Stopped, TextError
 from neuralviz.evaluation.explanation import Explanation, explain, explain_splits, try_deletions
 from neuralviz.files import RecordFormat
 from neuralviz.headlines.explanation import NamedPairs
 from neuralviz.micro_tuning.watching import MAX_FOLLOWED_IN_BLOCKS
-from neuralviz.models import LanguageModel, load_model, load_text_model, tokenize
+from neuralviz.models import (
+    LanguageModel,
+    load_model,
+    load_text_model,
+    sentence_transformer,
+    tokenize,
+)
 from neuralviz.plots.explanation import words_figure
 from tests.support import plain_sbert_wk as plain
 from tests.support.models import FAMILIES, SENTENCES, save_causal, save_headless
@@ -220,6 +226,11 @@ def test_concatenations_are_sums_of_halves(library, small_model) -> None:
     np.testing.assert_allclose(explanation.contributions, expected, atol=CLOSE)
     assert explanation.rest == ("special tokens", "special tokens")
 
+    twice = check(ConcatenatedEmbedder([make("mean", library.model), make("cls", library.model)]))
+    assert twice.layers[0] == ("layer 3 (mean 1)", "layer 3 (cls 2)")
+    alone = [explain(make(name, library.model), A, B).cosine for name in ("mean", "cls")]
+    np.testing.assert_allclose(twice.by_layer, np.diag(alone) / 2, atol=AS_ENCODED)
+
     others = make("mean", small_model("roberta"))  # reads other tokens
     mixed = check(ConcatenatedEmbedder([embedders[0], others]))
     first, second = (explain(part, A, B) for part in (embedders[0], others))
@@ -292,6 +303,13 @@ def test_a_prompt_belongs_to_no_token(prompt: str, bert_folder: Path) -> None:
 def test_a_prompt_that_is_not_pooled(bert_folder: Path) -> None:
     options = {"prompts": {"mine": "the dog: "}, "default_prompt_name": "mine"}
     check(encoder_of(bert_folder, include_prompt=False, **options))
+
+
+def test_a_long_text_is_taken_apart_a_few_tokens_at_a_time(bert_folder: Path, monkeypatch) -> None:
+    embedder = encoder_of(bert_folder, dense(torch.nn.Identity()))
+    expected = check(embedder).contributions
+    monkeypatch.setattr(sentence_transformer, "PARTS_AT_ONCE", 3 * 32 * 10)
+    np.testing.assert_allclose(check(embedder).contributions, expected, atol=1e-6)
 
 
 def test_an_encoder_reads_the_beginning_alone(bert_folder: Path) -> None:
@@ -392,6 +410,8 @@ def test_a_centre_is_a_part_that_belongs_to_no_token(library) -> None:
     assert explanation.splits is not None
     again = explain_splits("mean", *explain(embedder, A, B).splits or (), centre)
     np.testing.assert_array_equal(again.contributions, explanation.contributions)
+    with pytest.raises(SettingsError, match=r"32 values, the centre has the shape \(3,\)"):
+        explain(embedder, A, B, centre=centre[:3])
 
 
 @pytest.mark.parametrize("is_centred", [False, True])
@@ -454,16 +474,17 @@ def test_the_deletion_check(method: str, is_centred: bool, library) -> None:
 
 
 def test_sentences_have_numbers_that_their_columns_show(library) -> None:
-    a = " ".join(SENTENCES[:3])
+    sentences = [*SENTENCES, *SENTENCES]
+    a = " ".join(sentences)
     explanation = explain(make("mean", library.model), a, B)
     spans = [explanation.sentences.spans[0], explanation.words.spans[1]]
     pairs = NamedPairs.of_texts((a, B), explanation.group(spans), True, False)
-    assert pairs.first == [f"{n}. {text}" for n, text in enumerate(SENTENCES[:3], 1)]
+    assert pairs.first == [f"{n}. {text}" for n, text in enumerate(sentences, 1)]
     assert pairs.second[:2] == ["The", "teacher"]
     assert pairs.cosine == pytest.approx(explanation.cosine, abs=EXACT)
     sums = {"mean": pairs.contributions.sum(axis=1)}
     figure = words_figure([*pairs.first, "no word"], sums, "Sentences")
-    assert figure.layout.xaxis.ticktext == ("1", "2", "3", "no word")
+    assert figure.layout.xaxis.ticktext == (*map(str, range(1, 17)), "no word")
     assert figure.data[0].customdata[0][0][0] == pairs.first[0]
 
 

@@ -136,7 +136,7 @@ def test_of_a_long_text_the_largest_shares_are_drawn_in_text_order() -> None:
     words = [f"word{n}" for n in range(200)]
     shares = np.full(200, 0.001)
     shares[50:110] = np.linspace(-0.3, 0.4, 60)
-    figure = shares_figure(words, shares, "Shares")
+    figure = shares_figure(words, shares)
     assert list(figure.layout.xaxis.ticktext) == words[50:110]
     np.testing.assert_allclose(figure.data[0].y, 100 * shares[50:110])
     assert "the 60 largest" in figure.layout.title.text

@@ -16,6 +16,7 @@ from neuralviz.evaluation.similarity import (
     least_alike,
     level_ties,
     nearest_shares,
+    order_apart,
     random_share,
     similarity,
     usable_labels,
@@ -68,6 +69,8 @@ def test_of_several_methods_those_that_agree_least_are_found() -> None:
     assert least_alike([mean, neural, cls]) == (0, 1)
     assert least_alike([mean, cls, neural]) == (0, 2)
     assert furthest_apart(mean, neural) == (0, 1)
+    assert order_apart(mean, neural)[:3].tolist() == [[0, 1], [2, 3], [0, 2]]
+    assert order_apart(mean, neural, [1])[:2].tolist() == [[2, 3], [0, 2]]
     level = ranked("sep", *[0.5] * 6)
     assert least_alike([level, mean, cls]) == (1, 2)
     assert least_alike([level, level, level]) == (0, 1)

@@ -103,12 +103,12 @@ def test_counts():
     words = [["dogs", "x", "the", "y", "z", "cat"], ["b"], ["a"]]
     counted, hits, n = count_read(texts, words)
     assert (hits.tolist(), n.tolist()) == ([3, 1, 0], [4, 2, 0])
-    assert counted.recall == 4 / 6
-    assert counted.recall_of_few == 3 / 6
+    assert counted.recall_at_10 == 4 / 6
+    assert counted.recall_at_5 == 3 / 6
     assert counted.baseline == counted.ceiling == 1  # all words are among the ten most frequent
     many = [" ".join(f"{letter}{other}" for letter in "abcd" for other in "abcd")] * 2
     counted, *_ = count_read([*many, "a lone word"], [[], [], []])
-    assert (counted.n, counted.recall) == (35, 0)
+    assert (counted.n, counted.recall_at_10) == (35, 0)
     assert counted.ceiling == 23 / 35
     assert counted.baseline == 20 / 35
     with pytest.raises(NeuralvizError, match="no words"):
@@ -138,6 +138,6 @@ def test_the_command_line_prints_recall_with_interval_and_baseline(tmp_path):
     numbers = json.loads(result.stdout)["mean"]["read-back"]
     embedder = make_embedder("mean")
     counted, *_ = count_read(TEXTS, read_words(embedder, embedder.encode(TEXTS)))
-    assert numbers["recall"] == counted.recall
+    assert numbers["recall_at_10"] == counted.recall_at_10
     assert (numbers["n"], numbers["baseline"]) == (21, 12 / 21)
     assert numbers["interval"] is None  # of three texts

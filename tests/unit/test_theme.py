@@ -22,6 +22,7 @@ from neuralviz.plots.theme import (
     escape,
     method_colour,
     shorten,
+    shorten_text,
     style,
     symmetric_range,
     templates_json,
@@ -51,6 +52,8 @@ def test_what_users_typed_is_escaped_and_shortened() -> None:
     assert escape('<b>&"') == '&lt;b&gt;&amp;"'
     assert shorten("a  long\ntext", 20) == "a long text"
     assert shorten("a long text", 7) == "a long…"
+    assert shorten_text("a longer  text", 12) == "a longer …"
+    assert shorten_text("inseparable", 6) == "insep…"
 
 
 def test_the_page_to_take_away_needs_no_network_and_runs_no_text() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -16,16 +16,14 @@ from safetensors.numpy import load, save
 import neuralviz.models
 from neuralviz.errors import ModelError, SettingsError, ShouldStop, StoreError, never
 from neuralviz.files import write_beside
+from neuralviz.models import TextModel
 from neuralviz.models.shared import MODEL_NAME, check_free_name
 from neuralviz.paths import similarity_models_folder
 from neuralviz.reading.pairs import Scale, ScoredPairs
+from neuralviz.store.embedding import EmbeddingEvent
 from neuralviz.store.vectors import MemoryVectors, VectorStore
 from neuralviz.training.similarity.data import different_texts, look_up, make_room, pair_features
 from neuralviz.training.similarity.settings import Rung, SimilarityEnded, SimilaritySettings
-
-if TYPE_CHECKING:
-    from neuralviz.models import TextModel
-    from neuralviz.store.embedding import EmbeddingEvent
 
 FORMAT = 1  # of a file
 KIND = "similarity model"

@@ -5,6 +5,7 @@ const STAGE_TIMES = 1.75 // 16 px become 28
 const RESTS_AFTER = 150 // ms without another point under the pointer
 const ZOOMS_AFTER = 100 // ms without another zoom
 const TITLE_EDGE = 8 // px around a title
+const CAPITALS = 0.7 // their height, in ems
 const LINE_HEIGHT = 1.3 // of its letters
 const TOOLS = { width: 290, height: 38 } // px of a map's tools
 const BAR_FROM = 320 // px of height on the stage, with room for a colour bar below
@@ -147,7 +148,8 @@ function placeTitle(node, layout) {
   const widest = Math.max(...titles.map(widthOf))
   const isBeside = node.clientWidth >= WIDE && widest + TOOLS.width <= room
   const top = hasTools && !isBeside ? TOOLS.height : TITLE_EDGE
-  const place = { yref: "container", y: 1, yanchor: "top", pad: { t: top } }
+  const pad = { t: top + (lines.length > 1 ? CAPITALS * size : 0) } // plotly puts the first line higher
+  const place = { yref: "container", y: 1, yanchor: "top", pad }
   layout.title = { ...(layout.title.text ? layout.title : {}), ...place, text: lines.join("<br>") }
   const height = Math.ceil(LINE_HEIGHT * size)
   const above = (layout.margin?.t ?? usual.margin.t) + height * (lines.length - 1)
@@ -254,12 +256,15 @@ async function draw(Plotly, node) {
   node.stageHeight = Number(node.dataset.stageHeight ?? 0)
   node.theme = themeOf(node)
   node.style.height = `${node.stageHeight || node.spec.layout.height}px`
+  const hidesLegend = node.stageHeight && node.figure.layout.meta?.hides_legend
+  node.toggleAttribute("data-hides-legend", Boolean(hidesLegend))
   const layout = layoutFor(node)
   node.fit = fitOf(layout)
   const legendOf = (figure) => figure.layout.legend?.uirevision
   const isOther = node.drawn && legendOf(node.drawn) !== legendOf(node.figure)
   node.drawn = node.figure
   await Plotly.react(node, dataFor(node), layout, node.config)
+  node.drawnSize = `${node.stageHeight} ${node.clientWidth}` // for stage.js
   // Of other colours, other entries were hidden; those of an address that was gone back to stay.
   if (!isOther || !node.hiddenEntries.length) return
   const digests = digestsOf(node.drawn)
@@ -384,6 +389,7 @@ function listen(Plotly, node) {
     if (!node.clientWidth || node.clientWidth === width) return
     width = node.clientWidth
     Plotly.Plots.resize(node)
+    node.drawnSize = `${node.stageHeight} ${width}`
     if (fitOf(layoutFor(node)) === node.fit) return
     node.stale = true
     drawLatest(Plotly, node)
@@ -399,6 +405,7 @@ function listen(Plotly, node) {
 
   node.onStage = () => {
     if (Number(node.dataset.stageHeight ?? 0) === node.stageHeight) return
+    node.style.visibility = "hidden" // until it has its new size
     node.stale = true
     drawLatest(Plotly, node)
   }
@@ -446,6 +453,7 @@ async function redraw(Plotly, node) {
     await placeNames(Plotly, node)
   } finally {
     node.redrawn = false
+    node.style.visibility = ""
   }
   if (!node.observer) {
     listen(Plotly, node)

@@ -4,7 +4,8 @@
 const SLIDE = "[class*='st-key-slide-']"
 const ASKED_FOR = "[class*='st-key-on-stage-']" // controls; those of `on_stage`
 const CONTENT = ".neuralviz-figure, [data-testid='stMarkdown'], [data-testid='stText'], " +
-  "[data-testid='stHtml'], [data-testid='stDataFrame'], [data-testid='stTable'], [data-testid='stAlert']"
+  "[data-testid='stHtml'], [data-testid='stDataFrame'], [data-testid='stTable'], [data-testid='stAlert'], " +
+  "[data-testid='stProgress']"
 const KEPT = "neuralviz-stage" // in the tab's storage: the stage outlives a reload
 const FORWARD = ["ArrowRight", "ArrowDown", "PageDown", " "]
 const BACKWARD = ["ArrowLeft", "ArrowUp", "PageUp"]
@@ -12,6 +13,9 @@ const PLACE_HEIGHT = 44 // px at the foot of a slide, where its number is shown
 const LEAST_HEIGHT = 160 // px of a figure
 const SETTLED = 150 // ms after the page has changed
 const IDLE = 2000 // ms without the mouse, then the place fades
+const MOST_HELD = 8000 // ms that a slide stays in sight while the next one is drawn
+const BEGINS_WITHIN = 500 // ms in which the page begins with what a key has asked of it
+const LOOKS = 50 // ms between two looks at what is drawn
 const ROW_HEIGHT = 37 // px of a table's rows, before it is enlarged
 const MORE_HEIGHT = 40 // px of the line below a table that is cut
 
@@ -41,6 +45,31 @@ function placeInWords(number, n) {
   return n > 1 ? `${at} / ${all} · ${slide}` : `${at} / ${all}`
 }
 
+// Whether its figures have been drawn in the size that they have on the stage, and are not still to come.
+function isDrawn(slide) {
+  const figures = [...slide.querySelectorAll(".neuralviz-figure")].filter((one) => one.offsetParent)
+  if (!figures.length && slide.querySelector("[data-testid=stProgress]")) return false
+  return figures.every((one) => one.drawnSize === `${one.dataset.stageHeight} ${one.clientWidth}`)
+}
+
+// What a slide looks like, without what makes it change: with names of its own, since its figures
+// are cut out by those of its parts.
+function copyOf(slide) {
+  const copy = document.createElement("div")
+  copy.className = "neuralviz-stage-copy"
+  copy.inert = true
+  copy.innerHTML = slide.outerHTML.replace(/\bid="|url\((&quot;)?#/g, "$&copy-")
+  const canvases = copy.querySelectorAll("canvas")
+  for (const [i, canvas] of [...slide.querySelectorAll("canvas")].entries()) {
+    if (canvas.width && canvas.height) canvases[i].getContext("2d").drawImage(canvas, 0, 0)
+  }
+  const { background, padding } = getComputedStyle(slide)
+  copy.firstElementChild.style.cssText =
+    `${ON_STAGE} background: ${background}; padding: ${padding}; visibility: visible; opacity: 1`
+  for (const button of copy.querySelectorAll("button")) button.remove() // no key may find them
+  return copy
+}
+
 // Of the page, as the menu has it.
 function pageName() {
   return document.querySelector("[data-testid=stSidebarNavLink][aria-current=page] p")?.textContent ?? ""
@@ -53,7 +82,7 @@ function press(name) {
 }
 
 function hasContent(slide) {
-  return [...slide.querySelectorAll(CONTENT)].some((part) => part.getClientRects().length)
+  return [...slide.querySelectorAll(CONTENT)].some((part) => part.getBoundingClientRect().height)
 }
 
 // The menu of a page's further views, one of which is its last slide: as many options as are shown on
@@ -86,6 +115,7 @@ class Stage {
     this.wanted = undefined // name of the slide that was asked for
     this.page = undefined // that it was asked for on
     this.isAwaiting = false // the next slide
+    this.laidOut = new Set() // classes of the slides that have the size of the stage
     this.style = document.head.appendChild(document.createElement("style"))
     this.place = document.body.appendChild(document.createElement("div"))
     this.place.className = "neuralviz-stage-place"
@@ -115,7 +145,7 @@ class Stage {
 
   slides() {
     const all = [...document.querySelectorAll(SLIDE)]
-    return all.filter((slide) => !slide.closest("[hidden]") && hasContent(slide))
+    return all.filter((slide) => !slide.closest("[hidden], .neuralviz-stage-copy") && hasContent(slide))
   }
 
   enter() {
@@ -133,6 +163,8 @@ class Stage {
     sessionStorage.removeItem(KEPT)
     if (document.fullscreenElement) document.exitFullscreen().catch(() => {})
     this.style.textContent = ""
+    this.laidOut.clear()
+    this.letGo()
     this.place.hidden = true
     findTables(document).forEach(freeTable)
     for (const figure of document.querySelectorAll(".neuralviz-figure")) {
@@ -184,9 +216,11 @@ class Stage {
     const views = findViews()
     const view = isView(slides[at - by]) ? views.options[views.at + by] : undefined
     if (view) {
+      this.hold(true)
       view.click()
     } else if (at >= 0 && at < slides.length) {
       this.isAwaiting = false
+      this.hold(isView(slides[at]) && views.at < 0)
       this.wanted = nameOf(keyOf(slides[at]))
       if (isView(slides[at]) && views.at < 0) views.options[0]?.click() // the chosen one stays off
       this.arrange()
@@ -194,15 +228,46 @@ class Stage {
       const way = by > 0 ? "next" : "back"
       this.isAwaiting = by > 0 && !this.isAwaiting && moreToCome(slides)
       if (this.isAwaiting) return
+      this.hold(true)
       if (press(`stage-${way}`) || press(`tour-${way}`)) this.clear()
+      else this.letGo()
     }
     this.showPlace()
+  }
+
+  // What is seen stays in sight until what follows is drawn, which may need another run of the page.
+  hold(isMadeAnew) {
+    const slide = this.shown && document.querySelector(`.${this.shown}`)
+    if (!slide) return
+    if (!this.copy) document.querySelector("[data-testid=stApp]").append((this.copy = copyOf(slide)))
+    this.heldSince = performance.now()
+    this.isMadeAnew = isMadeAnew
+    clearTimeout(this.looking)
+    this.looking = setTimeout(() => this.look())
+  }
+
+  look() {
+    const age = performance.now() - this.heldSince
+    const app = document.querySelector("[data-testid=stApp]")
+    const slide = this.shown && document.querySelector(`.${this.shown}`)
+    const isOver = app.dataset.testScriptState !== "running"
+    const isMade = age > BEGINS_WITHIN && (isOver || !slide?.querySelector("[data-stale=true]"))
+    const isReady = slide && (isMade || !this.isMadeAnew) && isDrawn(slide)
+    if (isReady || age > MOST_HELD) this.letGo()
+    else this.looking = setTimeout(() => this.look(), LOOKS)
+  }
+
+  letGo() {
+    clearTimeout(this.looking)
+    this.copy?.remove()
+    this.copy = undefined
   }
 
   // Nothing is shown until the next slides are there.
   clear() {
     this.shown = this.wanted = undefined
     this.style.textContent = ""
+    this.laidOut.clear()
     document.documentElement.dataset.stage = ""
   }
 
@@ -212,7 +277,7 @@ class Stage {
     this.waiting = setTimeout(() => this.arrange(), SETTLED)
   }
 
-  // The slide covers the page.
+  // The slide covers the page, and the next one, once it is drawn, is laid out behind it.
   arrange() {
     if (!this.isOn) return
     const slides = this.slides()
@@ -225,24 +290,35 @@ class Stage {
     if (document.documentElement.dataset.stage !== this.shown) {
       document.documentElement.dataset.stage = this.shown
     }
+    const next = isDrawn(slide) ? slides[slides.indexOf(slide) + 1] : undefined
+    for (const one of [slide, ...(next ? [next] : [])]) this.laidOut.add(keyOf(one))
+    const laidOut = slides.filter((one) => this.laidOut.has(keyOf(one)))
     const foot = this.footHeight()
-    const rule = `.${this.shown} { ${ON_STAGE} background: ${ground};
-      padding-bottom: ${foot + PLACE_HEIGHT}px; }
+    const names = laidOut.map((one) => `.${keyOf(one)}`).join(", ")
+    const rule = `${names} { ${ON_STAGE} background: ${ground};
+      padding-bottom: ${foot + PLACE_HEIGHT}px; opacity: 0; pointer-events: none; }
+      .${this.shown} { visibility: visible; opacity: 1; pointer-events: auto; }
       html[data-stage] ${ASKED_FOR} { background: ${ground}; }`
     const isNew = this.style.textContent !== rule
     if (isNew) this.style.textContent = rule
-    fitTables(slide)
-    const figures = [...slide.querySelectorAll(".neuralviz-figure")].filter((one) => one.offsetParent)
-    const heights = this.heightsOf(slide, figures)
-    const differs = figures.filter((one, i) => Number(one.dataset.stageHeight) !== heights[i])
-    figures.forEach((figure, i) => (figure.dataset.stageHeight = heights[i]))
-    if (isNew || differs.length) this.tell()
+    const differs = [slide, ...(next ? [next] : [])].map((one) => this.layOut(one)).some(Boolean)
+    if (isNew || differs) this.tell()
     const { options, at } = findViews()
     const n = slides.length + Math.max(0, options.length - 1)
     const number = slides.indexOf(slide) + 1 + (isView(slide) ? Math.max(0, at) : 0)
     const place = [pageName(), placeInWords(number, n)].filter(Boolean).join(" · ")
     this.place.style.bottom = `${foot + 10}px`
     if (this.place.textContent !== place) this.place.textContent = place // else the observer sees it, and so on
+  }
+
+  // Whether a figure gets another height.
+  layOut(slide) {
+    fitTables(slide)
+    const figures = [...slide.querySelectorAll(".neuralviz-figure")].filter((one) => one.offsetParent)
+    const heights = this.heightsOf(slide, figures)
+    const differs = figures.some((one, i) => Number(one.dataset.stageHeight) !== heights[i])
+    figures.forEach((figure, i) => (figure.dataset.stageHeight = heights[i]))
+    return differs
   }
 
   // The slide that was asked for; while the page is made anew, or a run has not come so far, it is
@@ -296,7 +372,7 @@ class Stage {
 
 const ON_STAGE = `position: fixed !important; inset: 0; z-index: 1000000; overflow: auto;
   width: 100vw !important; max-width: none !important; height: 100vh; box-sizing: border-box;
-  padding: 2.5vh 3vw; flex-wrap: nowrap; visibility: visible;`
+  padding: 2.5vh 3vw; flex-wrap: nowrap;`
 
 function findTables(place) {
   return [...place.querySelectorAll("[data-testid=stDataFrame]")]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import streamlit as st
 
 from neuralviz.headlines import corpus as headlines
+from neuralviz.headlines import write_values
 from neuralviz.maps.clusters import SMALLEST_CLUSTER, UNNAMED
 from neuralviz.maps.neighbours import suggest_k
 from neuralviz.maps.opened import OpenCorpus, OpenMap
@@ -19,6 +20,7 @@ from neuralviz.ui.corpus.search import SENTENCE, MapView, find_query, find_sampl
 from neuralviz.ui.corpus.show import (
     COMMON,
     LOSSES,
+    Scores,
     describe_origin,
     describe_themes,
     find_colour,
@@ -30,6 +32,7 @@ from neuralviz.ui.page import plain
 from neuralviz.words import many, number
 
 QUOTED = 60  # characters of a user's words in the headline
+LABEL_LENGTH = 20  # characters of a label's name in the title of a map
 
 
 def describe_view(view: MapView) -> str:
@@ -114,17 +117,32 @@ def _describe_words(view: MapView, query: str) -> str:
 # --- what colours mean ---------------------------------------------------------------------------
 
 
+def _score(view: MapView, name: str) -> Scores | None:
+    """How often the nearest texts predict a label; None for too few labels."""
+    samples = find_samples(view.methods)
+    if not samples or not list(find_labels([name], view.corpus, samples[0])):
+        return None
+    return score_labels(view.methods, [name])
+
+
 def _describe_label(view: MapView, name: str) -> str:
     """How often the nearest texts predict a label; empty for too few labels."""
-    corpus, methods = view.corpus, view.methods
-    samples = find_samples(methods)
-    if not samples or not list(find_labels([name], corpus, samples[0])):
+    if (scores := _score(view, name)) is None:
         return ""
-    scores = score_labels(methods, [name])
-    hits, baseline, origin = scores.hits[name], scores.baselines[name], describe_origin(corpus)
-    return headlines.describe_label(
-        name_methods(methods), _quote(name), hits, baseline, scores.k, origin
-    )
+    hits, baseline, origin = scores.hits[name], scores.baselines[name], describe_origin(view.corpus)
+    methods = name_methods(view.methods)
+    return headlines.describe_label(methods, _quote(name), hits, baseline, scores.k, origin)
+
+
+def note_accuracy(view: MapView) -> Mapping[str, str]:
+    """What the titles of the maps say of a headline on a label, by the embedder's id."""
+    kind, _, name = view.colours[0].partition(":")
+    is_other = kind != "label" or _is_scale(view.corpus, name) or _describe_search(view)
+    if is_other or (scores := _score(view, name)) is None:
+        return {}
+    shares = write_values([float(right.mean()) for right in scores.hits[name]], is_share=True)
+    notes = [f": {shorten(name, LABEL_LENGTH)} predicted for {share}" for share in shares]
+    return dict(zip([open_map.embedder.id for open_map in view.methods], notes, strict=True))
 
 
 def _describe_numbers(view: MapView, coloured: OpenMap, option: str) -> str:

@@ -31,7 +31,7 @@ from neuralviz.maps.kept import KeptMaps, corpus_table
 from neuralviz.maps.opened import OpenCorpus, Selection
 from neuralviz.maps.projection import REDUCERS
 from neuralviz.plots import corpus_map as plots
-from neuralviz.plots.corpus_map import CLUSTERS, STAGE_CATEGORIES
+from neuralviz.plots.corpus_map import CLUSTERS, MAX_CATEGORIES, STAGE_CATEGORIES
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.store.vectors import KeptEmbedder
@@ -115,10 +115,18 @@ def show_held(view: MapView) -> None:
         with slide(key), show_only_on_stage(key):
             show_headline(sentence, key=key)
             _explain(view, "", sentence)
+            means = [number(mean, ".1f") for mean in group.within[:: 1 - 2 * group.place]]
+            titles = [
+                f"{label}: {mean} standard deviations above average"
+                for label, mean in zip(labels, means, strict=True)
+            ]
+            figures = [
+                plots.map_figure(open_map.coordinates[rows], rows, colour, title=title)
+                for open_map, title in zip(view.maps, titles, strict=True)
+            ]
+            plots.even_out(figures)
             for place, (column, open_map) in enumerate(view.columns()):
-                mean = number(group.within[abs(group.place - place)], ".1f")
-                title = f"{labels[place]}: {mean} standard deviations above average"
-                figure = plots.map_figure(open_map.coordinates[rows], rows, colour, title=title)
+                figure = figures[place]
                 about = plots.describe_maps([open_map], len(rows))
                 with column:
                     show_figure(figure, f"{key} {labels[place]}", None, about, key=f"{key}-{place}")
@@ -135,9 +143,11 @@ def _explain_marks(view: MapView) -> str:
     names = {name for open_map in view.maps for name in open_map.kept.cluster_names} - {UNNAMED}
     coloured = [m for m, colour in zip(view.maps, view.colours, strict=True) if colour == CLUSTERS]
     has_grey = any((open_map.clusters.labels[is_shown] < 0).any() for open_map in coloured)
+    is_beyond = any(open_map.clusters.n > MAX_CATEGORIES for open_map in coloured)
     has_pale = selection is not None and 0 < len(selection) < view.n_shown
     notes = "Words name dense groups, called clusters. " * (view.has_names and bool(names))
-    notes += "Grey points are in no cluster. " * has_grey
+    others = f" or in one that is smaller than the {MAX_CATEGORIES} largest" * is_beyond
+    notes += f"Grey points are in no cluster{others}. " * (has_grey or is_beyond)
     notes += "Pale points are all other texts. " * has_pale
     for name in view.corpus.label_names:
         n = len(view.corpus.sizes(name)) if f"label:{name}" in view.colours else 0

@@ -57,7 +57,7 @@ from neuralviz.ui.choices import (
     may_change,
     pick_corpus,
 )
-from neuralviz.ui.corpus.answers import describe_view
+from neuralviz.ui.corpus.answers import describe_view, note_accuracy
 from neuralviz.ui.corpus.findings import (
     DUPLICATES,
     has_duplicates,
@@ -83,7 +83,6 @@ from neuralviz.ui.corpus.search import (
 from neuralviz.ui.corpus.show import (
     find_first_colour,
     list_colours,
-    show_accuracy,
     show_lists,
     show_maps,
 )
@@ -200,11 +199,10 @@ def _explore(maps: Sequence[OpenMap], colours: Sequence[str]) -> None:
         findings = {DUPLICATES: show_duplicates} if has_duplicates(view) else {}
         show_lists(view, findings)  # before the maps: a text can be read while they are drawn
         with map_area:
-            show_maps(view)
+            show_maps(view, note_accuracy(view))
         with accuracy_area:
             show_held(view)
             search_samples(maps)
-            show_accuracy(view)
         write_chosen_text(view)
         search_findings(view)
     except NeuralvizError as error:  # for example, deleted in another window

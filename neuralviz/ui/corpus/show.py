@@ -13,7 +13,6 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from neuralviz.embedders.specs import method_labels
 from neuralviz.errors import NeuralvizError
 from neuralviz.headlines import corpus as headlines
 from neuralviz.maps.clusters import UNNAMED
@@ -25,13 +24,12 @@ from neuralviz.maps.projection import MOST_WHOLE
 from neuralviz.maps.shares import wilson_interval
 from neuralviz.plots import corpus_map as plots
 from neuralviz.plots.corpus_map import MOST_DRAWN, Density, PointColour, Standout
-from neuralviz.plots.evaluation import label_accuracy_figure
-from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.store.writing import BYTE_ORDER_MARK, table_bytes
 from neuralviz.ui.address import run_page_again
 from neuralviz.ui.choices import choose_one, may_change
 from neuralviz.ui.compare import offer_reasons
+from neuralviz.ui.corpus.asking import ask_selection
 from neuralviz.ui.corpus.search import (
     CHOSEN_TEXT,
     CLUSTERS,
@@ -120,8 +118,8 @@ class _Drawing:
     part: _Part | None  # of a large map
 
 
-def show_maps(view: MapView) -> None:
-    """Show the maps side by side with one selection on all."""
+def show_maps(view: MapView, notes: Mapping[str, str]) -> None:
+    """Show the maps side by side with one selection on all; notes, by embedder, are for titles."""
     n = view.corpus.n_texts
     drawn = plots.drawn_rows(n)
     if view.corpus.is_large:
@@ -136,7 +134,8 @@ def show_maps(view: MapView) -> None:
             drawn = np.arange(n)
     drawings = []
     for open_map, option in zip(view.maps, view.colours, strict=True):
-        drawings.append(_draw(view, open_map, find_colour(view, option, open_map), drawn))
+        colour, note = find_colour(view, option, open_map), notes.get(open_map.embedder.id, "")
+        drawings.append(_draw(view, open_map, colour, drawn, note))
     plots.even_out([drawing.figure for drawing in drawings])
     for place, (column, open_map) in enumerate(view.columns()):
         with column:
@@ -161,8 +160,10 @@ def _find_standout(view: MapView, open_map: OpenMap) -> Standout:
     )
 
 
-def _draw(view: MapView, open_map: OpenMap, colour: PointColour, rows: np.ndarray) -> _Drawing:
-    label = shorten_labels(view.maps)[view.maps.index(open_map)]
+def _draw(
+    view: MapView, open_map: OpenMap, colour: PointColour, rows: np.ndarray, note: str
+) -> _Drawing:
+    label = shorten_labels(view.maps)[view.maps.index(open_map)] + note
     n, within = view.corpus.n_texts, view.within
     part = _sample_part(view, open_map) if open_map.is_drawn_by_parts else None
     if part is not None:
@@ -320,7 +321,6 @@ def _describe_points(n_texts: int, drawing: _Drawing) -> str:
 
 MOST_LABELS = 4  # columns of labels in the figure of accuracies
 FEWEST_LABELLED = 2  # texts that are measured
-ACCURACY_HEIGHT = 340  # px
 LISTED = 1000  # rows of a table at most: more make browsers slow
 MOST_TAKEN = MOST_WHOLE  # selected texts that are downloaded
 LISTED_LABELS = 4  # columns of labels in a table
@@ -408,58 +408,6 @@ def score_labels(methods: Sequence[OpenMap], names: Iterable[str]) -> Scores:
     k = min(suggest_k(sizes.values()), *(sample.near.k for sample in find_samples(methods) or ()))
     hits = {name: [open_map.hits(name, k) for open_map in methods] for name in sizes}
     return Scores(k, hits, {name: float(n.max() / n.sum()) for name, n in sizes.items()})
-
-
-def show_accuracy(view: MapView) -> None:
-    """Draw how often neighbours share labels, for all methods on one scale."""
-    corpus, methods = view.corpus, view.methods
-    samples = find_samples(methods)
-    if samples is None:
-        return
-    names = list(find_labels(corpus.label_names[:MOST_LABELS], corpus, samples[0]))
-    if not names:
-        return
-    scores = score_labels(methods, names)
-    labels = method_labels([open_map.spec for open_map in methods])
-    table = pd.DataFrame(
-        {
-            "label": name,
-            "method": method,
-            "accuracy": right.mean(),
-            "low": interval[0],
-            "high": interval[1],
-            "k": scores.k,
-            "texts": len(right),
-            "majority baseline": scores.baselines[name],
-        }
-        for name in names
-        for method, right in zip(labels, scores.hits[name], strict=True)
-        for interval in [wilson_interval(int(right.sum()), len(right))]
-    )
-    bars = {
-        name: table.loc[table["label"] == name, ["accuracy", "low", "high"]].to_numpy()
-        for name in names
-    }
-    title = f"{scores.k}-NN accuracy"
-    settings = {
-        "corpus": f"{corpus.corpus.name}, {corpus.n_texts:,} texts",
-        "methods": "; ".join(labels),
-    }
-    with hide_on_stage("accuracy"):
-        show_figure(
-            label_accuracy_figure(labels, bars, scores.baselines, title=title),
-            f"{corpus.corpus.name} knn-accuracy",
-            table,
-            About(title, settings),
-            key="corpus-accuracy",
-            height=ACCURACY_HEIGHT,
-        )
-        sample = f"Measured on {many(len(samples[0].rows), 'text')} drawn at random."
-        st.caption(
-            "Share of texts whose label is the most frequent one among their "
-            f"{many(scores.k, 'neighbour')} (the text itself does not vote), with 95% intervals; "
-            f"higher is better. {sample * corpus.is_large}"
-        )
 
 
 # --- lists ---------------------------------------------------------------------------------------
@@ -564,6 +512,7 @@ def _show_selected(view: MapView) -> None:
         place="corpus-clear",
         provenance=plots.describe_maps(view.maps, corpus.n_texts),
     )
+    ask_selection(view, chosen)
     _show_table(view.corpus, rows, f"corpus-selected-{len(view.maps)}-{chosen.digest}", "selected")
 
 
@@ -665,7 +614,10 @@ def _show_disagreement(view: MapView) -> None:
     }
     for label, near_rows, other_rows in zip(labels, near, near[::-1], strict=True):
         table[f"close only with {label}"] = _list_unshared(view.corpus, near_rows, other_rows)
-    terms = f"**Close only**: the nearest text that is not among the other map's {shared.k}."
+    terms = (
+        "These are the texts that share least. **Close only**: the nearest text that is not among "
+        f"the other map's {shared.k}."
+    )
     with slide("different", sentence):
         show_first_rows(f"{view.terms} {terms}", table, "different")
         with hide_on_stage("different-rows"):
