@@ -26,10 +26,10 @@ class NamedPairs(NamedTuple):
     contributions: np.ndarray  # [first + 1, second + 1]; the last belong to no word
 
     @classmethod
-    def of_texts(cls, texts: Sequence[str], passages: Passages) -> NamedPairs:
+    def of_texts(cls, texts: Sequence[str], passages: Passages, *numbered: bool) -> NamedPairs:
         names = [
-            [text[start:end].strip() for start, end in spans]
-            for text, spans in zip(texts, passages.spans, strict=True)
+            [f"{n}. " * is_long + text[slice(*span)].strip() for n, span in enumerate(spans, 1)]
+            for text, spans, is_long in zip(texts, passages.spans, numbered or (0, 0), strict=True)
         ]
         return cls(names[0], names[1], passages.contributions)
 

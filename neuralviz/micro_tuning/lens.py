@@ -163,8 +163,7 @@ def _tune(model: TextModel, delta: TextDelta | None) -> PreTrainedModel:
     for name, values in () if delta is None else zip(delta.layers, delta.values, strict=True):
         if name not in parameters or parameters[name].shape != values.shape:
             raise SettingsError(f"This delta does not fit the model “{model.id}”.")
-        frozen = parameters[name]
-        change = torch.as_tensor(values, device=frozen.device)
+        frozen, change = parameters[name], torch.as_tensor(values, device=model.device)
         for module in network.modules():
             keys = [key for key, value in module._parameters.items() if value is frozen]
             module._parameters |= dict.fromkeys(keys, nn.Parameter(frozen + change, False))

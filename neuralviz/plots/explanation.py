@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -52,12 +53,12 @@ def words_figure(names: Sequence[str], sums: Mapping[str, np.ndarray], title: st
         ygap=4,
         **labels,
     )
-    words = name_axis(names, NAME_LENGTH, autotickangles=[0, -45, -90], ticks="", **BARE)
+    columns = [re.sub(r"^(\d+)\. .*", r"\1", name) for name in names]  # sentences by number
+    words = name_axis(columns, NAME_LENGTH, autotickangles=[0, -45, -90], ticks="", **BARE)
     if len(names) <= MOST_VALUES:  # sentences take two lines
         lines = [textwrap.wrap(shorten(name, NAME_LENGTH), LINE_LENGTH) for name in names]
         words["ticktext"] = ["<br>".join(map(escape, name[:2])) for name in lines]
-    down = {**BARE, **TOP_DOWN, "type": "category", "ticks": ""}
-    return draw([matrix], title, words, down)
+    return draw([matrix], title, words, {**BARE, **TOP_DOWN, "type": "category", "ticks": ""})
 
 
 def pairs_figure(

@@ -126,10 +126,10 @@ def _name_pairs(explanations: Sequence[Explanation]) -> list[NamedPairs]:
     sides = list(zip(first.words.spans, first.sentences.spans, strict=True))
     is_long = [len(words) > MOST_WORDS and len(sentences) > 1 for words, sentences in sides]
     if any(is_long):
-        st.caption(f"A text of more than {MOST_WORDS} words is explained by its sentences.")
+        st.caption(f"A text of more than {MOST_WORDS} words is explained by numbered sentences.")
     spans = [side[long] for side, long in zip(sides, is_long, strict=True)]
     grouped = [explanation.group(spans) for explanation in explanations]
-    return [NamedPairs.of_texts(first.texts, passages) for passages in grouped]
+    return [NamedPairs.of_texts(first.texts, passages, *is_long) for passages in grouped]
 
 
 def _show_words(
@@ -141,10 +141,10 @@ def _show_words(
         sums = {method: pairs.contributions.sum(axis=1 - axis) for method, pairs in named.items()}
         columns = [*names, NO_WORD]
         table = pd.DataFrame({"word": columns, **sums})
-        key = f"compare-why-{axis}"
+        key, part = f"compare-why-{axis}", "sentence" if names[0][:3] == "1. " else "part"
         with allow_swiping(f"{key}-wide", 120 + 46 * len(columns)):
             show_figure(
-                words_figure(columns, sums, f"What each part of {side} adds to the cosine"),
+                words_figure(columns, sums, f"What each {part} of {side} adds to the cosine"),
                 f"words of {side}",
                 table,
                 _describe_pair(chosen),

@@ -25,6 +25,7 @@ from neuralviz.embedders.splits import Part, SplitVector
 from neuralviz.errors import LossWarning, SettingsError, Stopped, TextError
 from neuralviz.evaluation.explanation import Explanation, explain, explain_splits, try_deletions
 from neuralviz.files import RecordFormat
+from neuralviz.headlines.explanation import NamedPairs
 from neuralviz.micro_tuning.watching import MAX_FOLLOWED_IN_BLOCKS
 from neuralviz.models import (
     LanguageModel,
@@ -33,6 +34,7 @@ from neuralviz.models import (
     sentence_transformer,
     tokenize,
 )
+from neuralviz.plots.explanation import words_figure
 from tests.support import plain_sbert_wk as plain
 from tests.support.models import FAMILIES, SENTENCES, save_causal, save_headless
 from tests.support.plain_loop import DEFAULT_BLUEPRINTS, batch_of
@@ -469,6 +471,21 @@ def test_the_deletion_check(method: str, is_centred: bool, library) -> None:
     places = [np.argsort(np.argsort(values)) for values in (deletions.cosines, expected)]
     n, gaps = len(words), places[0] - places[1]
     assert deletions.agreement == pytest.approx(1 - 6 * (gaps**2).sum() / (n**3 - n))  # no ties
+
+
+def test_sentences_have_numbers_that_their_columns_show(library) -> None:
+    sentences = [*SENTENCES, *SENTENCES]
+    a = " ".join(sentences)
+    explanation = explain(make("mean", library.model), a, B)
+    spans = [explanation.sentences.spans[0], explanation.words.spans[1]]
+    pairs = NamedPairs.of_texts((a, B), explanation.group(spans), True, False)
+    assert pairs.first == [f"{n}. {text}" for n, text in enumerate(sentences, 1)]
+    assert pairs.second[:2] == ["The", "teacher"]
+    assert pairs.cosine == pytest.approx(explanation.cosine, abs=EXACT)
+    sums = {"mean": pairs.contributions.sum(axis=1)}
+    figure = words_figure([*pairs.first, "no word"], sums, "Sentences")
+    assert figure.layout.xaxis.ticktext == (*map(str, range(1, 17)), "no word")
+    assert figure.data[0].customdata[0][0][0] == pairs.first[0]
 
 
 def test_a_check_of_what_was_left_out_makes_no_sense(bert_folder: Path) -> None:
