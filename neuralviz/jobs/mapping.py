@@ -9,17 +9,18 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from neuralviz.arrays import unit_vectors
+from neuralviz.embedders import Embedder, NeuralEmbedder
 from neuralviz.embedders.specs import EmbedderSpec, list_models, make_embedder, method_labels
 from neuralviz.errors import ModelError, ShouldStop, check_stop
 from neuralviz.jobs.task import Lane, LatestTask, Progress, Task
 from neuralviz.maps.duplicates import SimilarPairs, find_pairs
 from neuralviz.maps.groups import HeldGroup, find_held_groups
-from neuralviz.maps.kept import KeptMaps
+from neuralviz.maps.kept import KeptMap, KeptMaps
 from neuralviz.maps.mapping import (
     Placer,
     SampledNeighbours,
@@ -29,6 +30,7 @@ from neuralviz.maps.mapping import (
     neighbours_of_rows,
     sampled_rows,
 )
+from neuralviz.maps.neighbours import Neighbours
 from neuralviz.maps.projection import STAGES, ProjectionEvent, ProjectionSettings
 from neuralviz.micro_tuning.blanks import split_at_blanks
 from neuralviz.micro_tuning.events import FilledBlank, take_apart
@@ -38,11 +40,6 @@ from neuralviz.store.embedding import EmbeddingEvent, embed_corpus
 from neuralviz.store.importing import find_imported
 from neuralviz.store.vectors import KeptEmbedder, embedder_id
 from neuralviz.words import many
-
-if TYPE_CHECKING:
-    from neuralviz.embedders import Embedder, NeuralEmbedder
-    from neuralviz.maps.kept import KeptMap
-    from neuralviz.maps.neighbours import Neighbours
 
 SHARE_OF_EMBEDDING = 0.7  # of the bar
 PLACED_NEIGHBOURS = 15

@@ -466,10 +466,9 @@ class Outvoted:
     agree: float  # share of voters with its own label, 0 … 1
 
 
-def suggest_k(sizes: Iterable[ArrayLike]) -> int:
+def suggest_k(sizes: Sequence[int]) -> int:
     """Suggest k: 10, or fewer if the median label has fewer other texts to vote for it."""
-    medians = [int(np.median(counts)) - 1 for counts in map(np.asarray, sizes) if len(counts)]
-    return max(1, min([K, *medians]))
+    return max(1, min(K, int(np.median(sizes)) - 1)) if sizes else K
 
 
 def why_no_votes(labels: Iterable[str]) -> str:

@@ -7,18 +7,16 @@ from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from neuralviz.arrays import unit_vectors
 from neuralviz.files import RecordFormat
 from neuralviz.micro_tuning.settings import Blueprint, TuningSettings
+from neuralviz.models import LanguageModel
 from neuralviz.models.tokens import TokenizedText
 from neuralviz.words import ShortRepr
-
-if TYPE_CHECKING:
-    from neuralviz.models import LanguageModel
 
 CANCELLING = 2.0  # sum of a layer's shares without their signs; above, they tell little
 

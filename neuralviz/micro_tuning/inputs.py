@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from neuralviz.errors import ShouldStop, check_stop
 from neuralviz.micro_tuning.cross_entropy import output_layer
@@ -16,13 +17,9 @@ from neuralviz.micro_tuning.frozen_tail import FrozenTail, count_candidates
 from neuralviz.micro_tuning.per_text import HEAD_ONLY, PerTextNetwork
 from neuralviz.micro_tuning.products import product_dtype, products_in
 from neuralviz.micro_tuning.settings import TuningSettings, mask_inputs
+from neuralviz.models import LanguageModel, TextModel
 from neuralviz.models.passes import pad_inputs
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from neuralviz.models import LanguageModel, TextModel
-    from neuralviz.models.tokens import TokenizedText
+from neuralviz.models.tokens import TokenizedText
 
 TOKENS_PER_PIECE = 4096
 KEPT_BYTES = 1 << 30  # of hidden states and tails kept between epochs; more are computed anew

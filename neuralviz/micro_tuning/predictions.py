@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from neuralviz.errors import SettingsError, ShouldStop, TextError, check_stop, never
 from neuralviz.micro_tuning.blanks import BLANK, MAX_SCALE, split_at_blanks
@@ -15,14 +15,10 @@ from neuralviz.micro_tuning.events import Candidate, FilledBlank, MaskedPredicti
 from neuralviz.micro_tuning.inputs import MaskedInput, Piece, group_inputs, mask_texts, pack_inputs
 from neuralviz.micro_tuning.per_text import HEAD_ONLY, PerTextNetwork
 from neuralviz.micro_tuning.probe import per_text_network
+from neuralviz.micro_tuning.settings import TuningSettings
+from neuralviz.models import LanguageModel, TextModel
+from neuralviz.models.tokens import TokenizedText
 from neuralviz.words import many
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from neuralviz.micro_tuning.settings import TuningSettings
-    from neuralviz.models import LanguageModel, TextModel
-    from neuralviz.models.tokens import TokenizedText
 
 MAX_PIECES = 50  # of words, among the likeliest tokens of a blank, that are passed over
 

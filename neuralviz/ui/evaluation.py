@@ -502,7 +502,7 @@ def _build_rows(
 def _choose_k(data: DataSet) -> int:
     """Ask for the number of voting neighbours: at first ten, or fewer for labels with few texts."""
     labels = data.labels if isinstance(data, LabelledData) else ()
-    first = suggest_k([list(Counter(labels).values())])
+    first = suggest_k(list(Counter(labels).values()))
     chosen = st.number_input(
         "Neighbours",
         min_value=1,

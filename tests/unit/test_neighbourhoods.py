@@ -118,14 +118,14 @@ def test_what_cannot_be_scored_is_said():
 @pytest.mark.parametrize(
     ("sizes", "k"),
     [
-        ([[48, 40]], 10),
-        ([[4, 4, 4]], 3),  # ten of eleven would always outvote three
-        ([[2] * 50, [50, 50]], 1),
-        ([[100, 100, 2]], 10),  # one rare label has no say for all
+        ([48, 40], 10),
+        ([4, 4, 4], 3),  # ten of eleven would always outvote three
+        ([2] * 50, 1),
+        ([100, 100, 2], 10),  # one rare label has no say for all
         ([], 10),
     ],
 )
-def test_no_more_neighbours_vote_than_a_label_has_texts(sizes: list[list[int]], k: int) -> None:
+def test_no_more_neighbours_vote_than_a_label_has_texts(sizes: list[int], k: int) -> None:
     assert suggest_k(sizes) == k
 
 

@@ -20,12 +20,10 @@ from neuralviz.ui.corpus.search import SENTENCE, MapView, find_query, find_sampl
 from neuralviz.ui.corpus.show import (
     COMMON,
     LOSSES,
-    Scores,
     describe_origin,
     describe_themes,
     find_colour,
-    find_labels,
-    score_labels,
+    score_label,
     share_neighbours,
 )
 from neuralviz.ui.page import plain
@@ -83,7 +81,7 @@ def _describe_sentence(view: MapView, sentence: str) -> str:
     labels: list[Sequence[str]] = [()] * len(rows)
     sizes = corpus.sizes(name) if name else {}
     if name:
-        k = suggest_k([list(sizes.values())])
+        k = suggest_k(list(sizes.values()))
         labels = [corpus.labels_at(name, near[:k]).tolist() for near in rows]
     texts = [_quote(corpus.texts_at(near[:1])[0]) for near in rows]
     return headlines.describe_landing(
@@ -117,30 +115,23 @@ def _describe_words(view: MapView, query: str) -> str:
 # --- what colours mean ---------------------------------------------------------------------------
 
 
-def _score(view: MapView, name: str) -> Scores | None:
-    """How often the nearest texts predict a label; None for too few labels."""
-    samples = find_samples(view.methods)
-    if not samples or not list(find_labels([name], view.corpus, samples[0])):
-        return None
-    return score_labels(view.methods, [name])
-
-
 def _describe_label(view: MapView, name: str) -> str:
     """How often the nearest texts predict a label; empty for too few labels."""
-    if (scores := _score(view, name)) is None:
+    if (scores := score_label(view.methods, name)) is None:
         return ""
-    hits, baseline, origin = scores.hits[name], scores.baselines[name], describe_origin(view.corpus)
-    methods = name_methods(view.methods)
-    return headlines.describe_label(methods, _quote(name), hits, baseline, scores.k, origin)
+    methods, origin = name_methods(view.methods), describe_origin(view.corpus)
+    return headlines.describe_label(
+        methods, _quote(name), scores.hits, scores.baseline, scores.k, origin
+    )
 
 
 def note_accuracy(view: MapView) -> Mapping[str, str]:
     """What the titles of the maps say of a headline on a label, by the embedder's id."""
     kind, _, name = view.colours[0].partition(":")
     is_other = kind != "label" or _is_scale(view.corpus, name) or _describe_search(view)
-    if is_other or (scores := _score(view, name)) is None:
+    if is_other or (scores := score_label(view.methods, name)) is None:
         return {}
-    shares = write_values([float(right.mean()) for right in scores.hits[name]], is_share=True)
+    shares = write_values([float(right.mean()) for right in scores.hits], is_share=True)
     notes = [f": {shorten(name, LABEL_LENGTH)} predicted for {share}" for share in shares]
     return dict(zip([open_map.embedder.id for open_map in view.methods], notes, strict=True))
 

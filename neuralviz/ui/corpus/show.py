@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import astuple, dataclass, replace
 from functools import partial
@@ -17,7 +17,6 @@ from neuralviz.errors import NeuralvizError
 from neuralviz.headlines import corpus as headlines
 from neuralviz.maps.clusters import UNNAMED
 from neuralviz.maps.kept import LONGEST_NAME, corpus_table
-from neuralviz.maps.mapping import SampledNeighbours
 from neuralviz.maps.neighbours import K, Neighbours, common_neighbours, suggest_k
 from neuralviz.maps.opened import OpenCorpus, OpenMap, Selection, Window
 from neuralviz.maps.projection import MOST_WHOLE
@@ -319,7 +318,7 @@ def _describe_points(n_texts: int, drawing: _Drawing) -> str:
     return f"Points: {drawn}, at random. Lists and searches cover all of them.{advice}"
 
 
-MOST_LABELS = 4  # columns of labels in the figure of accuracies
+MOST_LABELS = 4  # columns of labels that may colour the first map
 FEWEST_LABELLED = 2  # texts that are measured
 LISTED = 1000  # rows of a table at most: more make browsers slow
 MOST_TAKEN = MOST_WHOLE  # selected texts that are downloaded
@@ -368,28 +367,20 @@ def describe_origin(corpus: OpenCorpus) -> str:
     return " drawn at random" if corpus.is_large else ""
 
 
-def find_labels(
-    columns: Iterable[str], corpus: OpenCorpus, sample: SampledNeighbours
-) -> Iterator[str]:
-    """The columns in which at least two of the measured texts have a label."""
-    for name in columns:
-        if (corpus.codes(name)[0][sample.rows] >= 0).sum() >= FEWEST_LABELLED:
-            yield name
-
-
 def find_first_colour(open_map: OpenMap) -> str:
     """The first label that nearest texts predict, else the clusters; see `list_colours`.
 
     The level of the tests, 5%, is divided by their number.
     """
-    corpus, samples = open_map.corpus, find_samples([open_map])
+    corpus = open_map.corpus
     names = corpus.label_names[:MOST_LABELS]
     if names and (corpus.is_large or not open_map.clusters.n):
         return f"label:{names[0]}"
-    for name in find_labels(names, corpus, samples[0]) if samples else ():
-        scores = score_labels([open_map], [name])
-        (right,) = scores.hits[name]
-        if wilson_interval(right.sum(), len(right), len(names))[0] > scores.baselines[name]:
+    for name in names:
+        if (scores := score_label([open_map], name)) is None:
+            continue
+        (right,) = scores.hits
+        if wilson_interval(right.sum(), len(right), len(names))[0] > scores.baseline:
             return f"label:{name}"
     return plots.CLUSTERS
 
@@ -398,16 +389,18 @@ class Scores(NamedTuple):
     """How often a text's neighbours vote for its own label."""
 
     k: int  # neighbours that vote
-    # by column of labels and by method: [labelled text] whether the vote is right
-    hits: dict[str, list[np.ndarray]]
-    baselines: dict[str, float]  # by column, the share of all texts with the most frequent label
+    hits: list[np.ndarray]  # by method: [labelled text] whether the vote is right
+    baseline: float  # share of all texts with the most frequent label
 
 
-def score_labels(methods: Sequence[OpenMap], names: Iterable[str]) -> Scores:
-    sizes = {name: np.array(list(methods[0].corpus.sizes(name).values())) for name in names}
-    k = min(suggest_k(sizes.values()), *(sample.near.k for sample in find_samples(methods) or ()))
-    hits = {name: [open_map.hits(name, k) for open_map in methods] for name in sizes}
-    return Scores(k, hits, {name: float(n.max() / n.sum()) for name, n in sizes.items()})
+def score_label(methods: Sequence[OpenMap], name: str) -> Scores | None:
+    """The scores of a column; None where fewer than two of the measured texts have a label."""
+    corpus, samples = methods[0].corpus, find_samples(methods)
+    if not samples or (corpus.codes(name)[0][samples[0].rows] >= 0).sum() < FEWEST_LABELLED:
+        return None
+    sizes = list(corpus.sizes(name).values())
+    k = min(suggest_k(sizes), *(sample.near.k for sample in samples))
+    return Scores(k, [open_map.hits(name, k) for open_map in methods], max(sizes) / sum(sizes))
 
 
 # --- lists ---------------------------------------------------------------------------------------
