@@ -12,7 +12,7 @@ import torch
 
 from neuralviz import NeuralEmbedder
 from neuralviz.models import LanguageModel
-from neuralviz.native_libraries import WAITING
+from neuralviz.native_libraries import OPENBLAS_SPIN, WAITING, count_cores
 from tests.support.waiting import run_python
 
 
@@ -26,6 +26,7 @@ def test_neural_embeddings_are_the_same_for_any_number_of_threads(bundled: Langu
     np.testing.assert_array_equal(*found)
 
 
+THREADS = (*WAITING, *OPENBLAS_SPIN, "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 needs_libgomp = pytest.mark.skipif(sys.platform != "linux", reason="Needs GCC's OpenMP runtime.")
 
 
@@ -56,3 +57,32 @@ def test_threads_that_wait_soon_sleep() -> None:
 )
 def test_what_the_user_says_of_waiting_threads_stays(said: dict[str, str], count: str) -> None:
     assert set(spin_counts("import neuralviz, sklearn.utils._openmp_helpers", **said)) == {count}
+
+
+IDLE = """
+import {first}numpy, time
+square = numpy.ones((400, 400), numpy.float32)
+square @ square
+start = time.process_time()
+for _ in range(10):
+    square @ square
+    time.sleep(0.05)
+print(time.process_time() - start)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    "openblas" not in str(np.show_config("dicts")) or count_cores() < 2,
+    reason="Needs NumPy with OpenBLAS, and two cores.",
+)
+def test_threads_of_matrix_products_soon_sleep() -> None:
+    env = {name: it for name, it in os.environ.items() if name not in THREADS}
+    ratios = []
+    for _ in range(3):  # of a machine that may be busy
+        ours, default = (
+            float(run_python(IDLE.format(first=first), env=env).stdout)
+            for first in ("neuralviz, ", "")
+        )
+        ratios.append(ours / default)
+    assert min(ratios) < 0.6
