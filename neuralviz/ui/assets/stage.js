@@ -58,7 +58,13 @@ function copyOf(slide) {
   const copy = document.createElement("div")
   copy.className = "neuralviz-stage-copy"
   copy.inert = true
-  copy.innerHTML = slide.outerHTML.replace(/\bid="|url\((&quot;)?#/g, "$&copy-")
+  copy.append(slide.cloneNode(true))
+  for (const part of copy.querySelectorAll("*")) {
+    for (const { name, value } of part.attributes) {
+      if (name === "id") part.id = `copy-${value}`
+      else if (value.includes("url(")) part.setAttribute(name, value.replace(/url\("?#/g, "$&copy-"))
+    }
+  }
   const canvases = copy.querySelectorAll("canvas")
   for (const [i, canvas] of [...slide.querySelectorAll("canvas")].entries()) {
     if (canvas.width && canvas.height) canvases[i].getContext("2d").drawImage(canvas, 0, 0)
