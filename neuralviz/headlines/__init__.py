@@ -23,7 +23,7 @@ UNSURE = "no interval tells whether the difference is significant"
 NO_INTERVAL = "no interval tells how sure that is"
 COSINE_IN_SHORT = (
     "**Cosine similarity** tells how similar two texts are by their **embeddings**, the numbers "
-    "that stand for them, from −1 (opposite) to 1 (the same direction)."
+    "that stand for them (1: alike, 0: unrelated)."
 )
 INTERVAL_IN_SHORT = (
     "The **95% interval** is the likely range of the true value; a difference is **significant** "
