@@ -143,9 +143,9 @@ def explain_layers(headline: str) -> str:
     """What a figure of layers and people's scores shows, and its headline's terms; markdown."""
     return (
         "People scored how alike the texts of a pair are; the model's score is their cosine "
-        f"similarity at a layer. {COSINE_IN_SHORT} Here, an embedding is the vector of one token "
-        "(a word, a part of it, or the mark at the start or end), or the mean of all; layer 0 is "
-        "what the first one reads. **Spearman**: 1 if cosines and people's scores rise "
+        f"similarity at a layer. {COSINE_IN_SHORT} It compares the vector (list of numbers) of one "
+        "token (a word, a part of it, or the mark at the start or end), or the mean of all; layer "
+        "0 is what the first one reads. **Spearman**: 1 if cosines and people's scores rise "
         f"together, 0 if they are unrelated. {explain_interval(headline)}"
     ).rstrip()
 

@@ -30,10 +30,6 @@ EMBEDDING_IN_SHORT = (
     "A text's **embedding** is the change in the model's weights, the numbers that it computes "
     "with, when it trains on this text alone."
 )
-COSINES_IN_SHORT = (
-    f"{EMBEDDING_IN_SHORT} **Cosine similarity** tells how similar two of them are (1: alike, "
-    "0: unrelated)."
-)
 
 
 def explain_tuning(settings: TuningSettings) -> str:

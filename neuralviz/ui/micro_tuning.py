@@ -18,6 +18,7 @@ from neuralviz.embedders import EmbedderSpec, embedder_spec
 from neuralviz.errors import NeuralvizError, SettingsError, TextError
 from neuralviz.evaluation.similarity import most_similar, similarity
 from neuralviz.files import COMMON_VIEW
+from neuralviz.headlines import COSINE_IN_SHORT
 from neuralviz.headlines import micro_tuning as headlines
 from neuralviz.jobs import Run
 from neuralviz.jobs.micro_tuning import FillBlanks, TuneTexts
@@ -689,7 +690,7 @@ def _show_products(record: RunRecord, key: str, text: int) -> None:
     with slide(f"{key}-similar", plain(headlines.describe_similar(products, shown_texts))):
         named = [shown_texts[place] for place in most_similar(products) or ()]
         with show_only_on_stage(f"cosine-{key}"):
-            st.markdown(headlines.COSINES_IN_SHORT)
+            st.markdown(f"{headlines.EMBEDDING_IN_SHORT} {COSINE_IN_SHORT}")
             compare.show_beginnings(record.texts, named)
         texts = [record.texts[place] for place in named]
         compare.offer_reasons(texts, [find_method(record)], key)
