@@ -21,18 +21,15 @@ SIGNIFICANT = 0.05  # level of a test
 MOST_NAMED = 5  # methods; further ones are only counted
 UNSURE = "no interval tells whether the difference is significant"
 NO_INTERVAL = "no interval tells how sure that is"
-COSINE_IN_SHORT = (
-    "**Cosine similarity** tells how similar two texts are by their **embeddings**, the numbers "
-    "that stand for them, from −1 (opposite) to 1 (the same direction)."
-)
+COSINE_IN_SHORT = "**Cosine similarity** tells how similar two texts are (1: alike, 0: unrelated)."
 INTERVAL_IN_SHORT = (
     "The **95% interval** is the likely range of the true value; a difference is **significant** "
     "where its interval does not contain 0."
 )
 METHOD_LINES = {  # with fewer terms than `METHODS` has, and true of all options
     "neural": "the change in a model's weights when it trains on the text alone",
-    "mean": "the average of the vectors (lists of numbers) that a model makes of the words",
-    "sbert-wk": "an average of vectors in which words that change most inside the model count more",
+    "mean": "the average of the lists of numbers that a model makes of the words",
+    "sbert-wk": "an average in which words count more if the model changes their numbers more",
     "gradient": "the direction of the first, tiny step of training on the text",
 }
 

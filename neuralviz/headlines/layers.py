@@ -95,7 +95,7 @@ def explain_lens(before: Lens, after: Lens | None = None, *, has_guesses: bool =
             "has a list of numbers: its own in the embedding table, changed in steps (layers)."
         )
         cells = "the token whose list in the table is nearest"
-        colour = "cosine similarity to the token's own list there (1: the same direction)"
+        colour = "cosine similarity to the token's own list there (1: alike, 0: unrelated)"
     sentence += f" In cells: {cells}." * has_guesses + f" In colour: {colour}."
     sentence += " Training: the model practises on this text alone." * (after is not None)
     sentence += " Framed: the headline's token, whose numbers are the last layer's."
@@ -143,9 +143,9 @@ def explain_layers(headline: str) -> str:
     """What a figure of layers and people's scores shows, and its headline's terms; markdown."""
     return (
         "People scored how alike the texts of a pair are; the model's score is their cosine "
-        f"similarity at a layer. {COSINE_IN_SHORT} Here, an embedding is the vector of one token "
-        "(a word, a part of it, or the mark at the start or end), or the mean of all; layer 0 is "
-        "what the first one reads. **Spearman**: 1 if cosines and people's scores rise "
+        f"similarity at a layer. {COSINE_IN_SHORT} It compares the vector (list of numbers) of one "
+        "token (a word, a part of it, or the mark at the start or end), or the mean of all; layer "
+        "0 is what the first one reads. **Spearman**: 1 if cosines and people's scores rise "
         f"together, 0 if they are unrelated. {explain_interval(headline)}"
     ).rstrip()
 
