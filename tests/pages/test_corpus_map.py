@@ -183,7 +183,7 @@ def test_the_page_opens_with_both_maps_of_the_example_and_its_point(
     assert not list_making(page)
     assert re.search(
         r"nearest texts predict the topic correctly for 93% of 480 texts, against \d+% with "
-        r"\*\*neural\*\*. The difference is significant",
+        r"\*\*neural\*\*\.\n\nThe difference is significant",
         read_page(page),
     )
     assert page.selectbox(key="colour-a").value == "label:topic"
