@@ -18,7 +18,7 @@ from neuralviz.evaluation.results import Measured, QualityMap, Results, Yardstic
 from neuralviz.evaluation.rows import find_swept_options
 from neuralviz.evaluation.yardsticks import compute_leads
 from neuralviz.headlines import write_lead, write_values
-from neuralviz.headlines.evaluation import name_kinds, short_name, title_yardstick
+from neuralviz.headlines.evaluation import find_confused, name_kinds, short_name, title_yardstick
 from neuralviz.plots.theme import (
     BLUE,
     DISSIMILAR,
@@ -27,6 +27,7 @@ from neuralviz.plots.theme import (
     SIMILAR,
     SMALL_FONT_SIZE,
     TOP_DOWN,
+    VERMILLION,
     Trace,
     bars,
     cell_labels,
@@ -179,13 +180,20 @@ def product_histogram(
         share = np.histogram(values, edges)[0] / max(1, len(values)) * 100
         drawn = f"{len(values):,}{' sampled' * (len(values) == DRAWN_PRODUCTS)}"
         hover, name = f"{kind}: %{{y:.2g}}%<br>around %{{x:.3f}}", f"{kind} ({drawn})"
-        traces.append(bars(middles, share, colour, hover, width=np.diff(edges), name=name))
-        traces[-1]["marker"] |= {"opacity": 0.45, "line": {"width": 0}}
+        if colour == DISSIMILAR:
+            traces.append(bars(middles, share, colour, hover, width=np.diff(edges), name=name))
+            traces[-1]["marker"] |= {"line": {"width": 0}}
+        else:  # an outline, behind which the bars are seen
+            traces.append(line(middles, share, colour, hover, width=4, size=0, name=name))
+            traces[-1]["line"]["shape"] = "hvh"
     x, y = {"title": "cosine similarity", "nticks": 8}, {"title": "pairs, %"}
-    figure = draw(traces, title, x, y, barmode="overlay", bargap=0, height=360)
+    figure = draw(traces, title, x, y, bargap=0, height=360, margin={"t": WITH_BASELINE})
     for _, colour, values in kinds:
         if len(values):
-            figure.add_vline(x=float(values.mean()), line={"color": colour, "width": 4})
+            mean = float(values.mean())
+            side = "right" if mean < cosines.mean() else "left"
+            label = {"text": number(mean, ".2f"), "xanchor": side, "yanchor": "bottom"}
+            figure.add_vline(x=mean, line={"color": colour, "width": 4}, annotation=label)
     return figure
 
 
@@ -201,21 +209,33 @@ def overlap_figure(labels: Sequence[str], overlap: Overlap, title: str) -> go.Fi
     return draw([matrix], title, x, y, height=height, plot_bgcolor=NOT_MEASURED)
 
 
-def confusion_figure(confusion: Confusion, title: str) -> go.Figure:
-    """[own label, predicted label] shares of each label's texts."""
+def confusion_figure(
+    confusion: Confusion, title: str, framed: tuple[int, int] | None = None
+) -> go.Figure:
+    """[own label, predicted label] shares of each label's texts; a frame around a cell."""
     names, counts = shorten_apart(confusion.labels, LABEL_LENGTH), confusion.counts
     share = counts / counts.sum(axis=1, keepdims=True)
     bar = {"colorbar": {"title": {"text": "share"}, "tickformat": ".0%"}}
-    look = {"customdata": counts, **bar, **_CELL_FONT, **cell_labels(share, percent)}
+    look = {
+        "customdata": counts,
+        **bar,
+        **_CELL_FONT,
+        **cell_labels(np.where(counts, share, np.nan), percent),
+    }
     hover = "label %{y}<br>predicted %{x}<br>%{customdata:,} texts, %{z:.1%}"
     axis = {"type": "category", **_NAMES}
-    return draw(
+    figure = draw(
         [cells(share, names, names, hover, (0, 1), **look)],
         title,
         {"tickangle": -35, "title": "predicted label", **axis},
         {"title": "own label", **axis, **TOP_DOWN},
         height=240 + 36 * len(names),
     )
+    if framed is not None:
+        (row, column), frame = framed, {"color": VERMILLION, "width": 4}
+        ends = {"y0": row - 0.5, "y1": row + 0.5, "x0": column - 0.5, "x1": column + 0.5}
+        figure.add_shape(type="rect", line=frame, **ends)
+    return figure
 
 
 def quality_figure(
@@ -366,7 +386,9 @@ def _find_baselines(yardstick: Yardstick, measured: Measured) -> dict[str, float
     if accuracy is None:
         return {}
     baselines = {"majority baseline": accuracy.baseline, "TF-IDF baseline": accuracy.tfidf}
-    return {name: value for name, value in baselines.items() if value is not None}
+    named = {name: value for name, value in baselines.items() if value is not None}
+    written = write_values([*named.values()], is_share=True)
+    return {f"{n} {v}": named[n] for n, v in zip(named, written, strict=True)}
 
 
 def _read_published(results: Results, data: int, row: int, name: str) -> Published:
@@ -430,7 +452,8 @@ def confusion_figures(
             reduced = confusion.merge_rarest()
             kind = f" ({measure})" if len(result.confusions) > 1 else ""
             title = f"Confused labels with {escape(short_name(results)(label))}{kind}"
-            yield row, measure, reduced, confusion_figure(reduced, title)
+            figure = confusion_figure(reduced, title, find_confused(confusion))
+            yield row, measure, reduced, figure
 
 
 def quality_figures(results: Results, data: int) -> Iterator[tuple[int, str, go.Figure]]:

@@ -95,7 +95,7 @@ def test_the_lens_shows_what_every_layer_would_predict(bundled: object) -> None:
     read = last_run(page, "layers-lens").result
     position = read.before.find_telling(read.after)
     word = read.before.names[position]
-    assert f"For the hidden “{word}”" in read_markdown(page)
+    assert f"the hidden “{word}” a probability of" in read_markdown(page)
     assert read.after.values[position, -1] > read.before.values[position, -1]
     find_labelled(page, "Tuned on the text").set_value("None").run()
     finish_run(page, "layers-lens")
