@@ -95,7 +95,7 @@ def explain_lens(before: Lens, after: Lens | None = None, *, has_guesses: bool =
             "has a list of numbers: its own in the embedding table, changed in steps (layers)."
         )
         cells = "the token whose list in the table is nearest"
-        colour = "cosine similarity to the token's own list there (1: the same direction)"
+        colour = "cosine similarity to the token's own list there (1: alike, 0: unrelated)"
     sentence += f" In cells: {cells}." * has_guesses + f" In colour: {colour}."
     sentence += " Training: the model practises on this text alone." * (after is not None)
     sentence += " Framed: the headline's token, whose numbers are the last layer's."

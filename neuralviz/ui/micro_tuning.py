@@ -690,7 +690,7 @@ def _show_products(record: RunRecord, key: str, text: int) -> None:
     with slide(f"{key}-similar", plain(headlines.describe_similar(products, shown_texts))):
         named = [shown_texts[place] for place in most_similar(products) or ()]
         with show_only_on_stage(f"cosine-{key}"):
-            st.markdown(f"{COSINE_IN_SHORT} {headlines.EMBEDDING_IN_SHORT}")
+            st.markdown(f"{headlines.EMBEDDING_IN_SHORT} {COSINE_IN_SHORT}")
             compare.show_beginnings(record.texts, named)
         texts = [record.texts[place] for place in named]
         compare.offer_reasons(texts, [find_method(record)], key)
