@@ -184,9 +184,10 @@ def test_the_page_opens_with_both_maps_of_the_example_and_its_point(
     assert not list_making(page)
     assert re.search(
         r"nearest texts predict the topic correctly for 93% of 480 texts, against \d+% with "
-        r"\*\*neural\*\*. The difference is significant",
+        r"\*\*neural\*\*.\n\nThe difference is significant",
         read_page(page),
     )
+    assert "the most frequent topic of a text's nearest" in read_page(page)  # on the stage
     assert page.selectbox(key="colour-a").value == "label:topic"
     page.selectbox(key="colour-b").set_value("first-loss").run()
     assert "neighbouring texts have similar values of **loss, nats**" in read_page(page)
@@ -508,7 +509,7 @@ def test_duplicates_and_a_group_of_one_method_are_linked_judged_and_brought_back
     assert page.query_params["colour-a"] == "label:stars"  # a link keeps it
     page.segmented_control(key="corpus-list").set_value("Clusters").run()
     assert "Neighbouring texts have similar values of **stars**" in read_page(page)
-    held = "By file: phrase.npy, 12 longer texts are closer than by file: kind.npy"
+    held = "12 longer texts are closer together by file: phrase.npy than by file: kind.npy"
     assert read_page(page).replace("*", "").count(held) == 2  # once for the stage
     assert "they share “Please do not reply to this”" in read_page(page).replace("*", "")
     page.button(key="corpus-held-1").click().run()
