@@ -144,10 +144,10 @@ def accuracy_by_step_figure(lessons: Sequence[Lesson], label: str) -> go.Figure:
         ACCURACY | {"range": [accuracies.min() - room, accuracies.max() + room]},
         showlegend=False,
     )
-    for share in whole:
+    for reached in whole:
         name = {"text": f"whole model, untrained: {written[-1]}", "xanchor": "left", "x": 0}
         look = {"dash": "dash", "color": BEFORE, "width": 2}
-        figure.add_hline(y=share, line=look, annotation=name | {"yanchor": "bottom"})
+        figure.add_hline(y=reached, line=look, annotation=name | {"yanchor": "bottom"})
     return figure
 
 

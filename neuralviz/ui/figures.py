@@ -326,7 +326,7 @@ def list_worst(frame: pd.DataFrame, key: str, title: str = "", files: Files | No
             st.dataframe(written, hide_index=True, key=key)
 
 
-def show_first_rows(terms: str, table: Mapping[str, Any], key: str) -> None:
+def show_first_rows(terms: str, table: Mapping[str, Any] | pd.DataFrame, key: str) -> None:
     """On the stage, ``terms`` and the first rows of a table, with texts in lines and not cut."""
     with show_only_on_stage(key):
         st.markdown(terms)
