@@ -293,7 +293,7 @@ def describe_errors(rung: Rung, predicted: np.ndarray, scores: np.ndarray) -> st
     scale = f"{number(scores.min(), '.3g')} to {number(scores.max(), '.3g')}"
     return (
         f"Half of the predictions of **{RUNG_NAMES[rung]}** are within **{middle}** of people's "
-        f"scores ({scale}); half of the scores are within {apart} of their average."
+        f"scores ({scale}).\n\nHalf of the scores are within {apart} of their average."
     )
 
 

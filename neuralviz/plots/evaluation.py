@@ -182,7 +182,7 @@ def product_histogram(
         hover, name = f"{kind}: %{{y:.2g}}%<br>around %{{x:.3f}}", f"{kind} ({drawn})"
         if colour == DISSIMILAR:
             traces.append(bars(middles, share, colour, hover, width=np.diff(edges), name=name))
-            traces[-1]["marker"] |= {"line": {"width": 0}}
+            traces[-1]["marker"] |= {"opacity": 0.7, "line": {"width": 0}}
         else:  # an outline, behind which the bars are seen
             traces.append(line(middles, share, colour, hover, width=4, size=0, name=name))
             traces[-1]["line"]["shape"] = "hvh"
