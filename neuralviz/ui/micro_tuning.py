@@ -854,7 +854,7 @@ def _draw_blanks(
     show_headline(plain(describe_blanks(blanks, action)), key=f"{key}-try")
     with show_only_on_stage(f"sentence-{key}"):
         _explain_tuning(record, scaled[0][1])
-        st.text(read)
+        st.text(f"The blank{'s' * (len(blanks) > 1)}: {read}")
     of_run = plots.describe_run(record)
     provenance = About(
         "What does it know now?",
