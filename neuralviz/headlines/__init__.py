@@ -116,8 +116,8 @@ class Headline:
             reason,
         )
 
-    def write_sentence(self) -> str:
-        """The values, then how sure they are: a sentence each."""
+    def write_sentence(self, gap: str = " ") -> str:
+        """The values, then behind a ``gap`` how sure they are: a sentence each."""
         best, measured, rivals = self.best, self.measured, self.rivals
         if self.outcome == "alone":
             bounds = f" (95% interval: {self._write_bounds()})" if self.interval else ""
@@ -135,7 +135,8 @@ class Headline:
             result = f"With {best.name}, {measured.write(best.value, *named)}"
             sentences = [result, *self._describe_difference()]
         sentences.append(self._describe_guessing())
-        return " ".join(f"{begin(sentence)}." for sentence in sentences if sentence)
+        first, *rest = (f"{begin(sentence)}." for sentence in sentences if sentence)
+        return gap.join(filter(None, [first, " ".join(rest)]))
 
     def _describe_difference(self) -> list[str]:
         bounds = f" (95% interval: {self._write_bounds()})" if self.interval else ""

@@ -27,10 +27,7 @@ REAL = 0.5  # share of the nearest texts that a label needs for a sentence to be
 NAMED = 4  # clusters in a sentence
 _PHRASES = {  # what explains a term, by a phrase of a headline, which no text has
     r"\(95% interval": INTERVAL_IN_SHORT,
-    r"\(their cosine similarity is ": COSINE_IN_SHORT,
-    " standard deviations above average, ": (
-        "A **standard deviation** is how far values usually are from average."
-    ),
+    "Their cosine similarity is above the average": COSINE_IN_SHORT,
     r"rank correlation (is )?\*\*": (
         "**Rank correlation** is 1 where neighbours rank alike, 0 by chance."
     ),
@@ -53,7 +50,7 @@ def describe_label(
     sample = many(len(hits[0]), "text") + origin
     clause = predict_labels(label, k)
     share = Measured(clause, sample, "of", True, guessing, guesser, baseline)
-    return rank_hits(share, names, hits).write_sentence()
+    return rank_hits(share, names, hits).write_sentence("\n\n")
 
 
 def describe_agreement(
@@ -83,10 +80,9 @@ def describe_disagreement(methods: Sequence[str], share: float, k: int, texts: s
     )
 
 
-def explain_maps(terms: str, projections: Sequence[str], headline: str) -> str:
+def explain_maps(terms: str, headline: str) -> str:
     """What is drawn on maps, and the ``terms`` of the headline, in a few words each."""
-    verb = "places" if len(projections) == 1 else "place"
-    points = f"Each point is a text; {joined(projections)} {verb} similar texts close together."
+    points = "Each point is a text; similar texts are close together."
     lines = [line for phrase, line in _PHRASES.items() if re.search(phrase, headline)]
     return " ".join([points, terms, *lines])
 
@@ -264,8 +260,9 @@ def describe_held_group(
         shared = f"share the {noun} {joined([f'“{word}”' for word in words])}"
     if phrase:
         shared = f"share “{phrase}”"
+    first, second = (f"**{method}**" for method in methods)
     return (
-        f"By **{methods[0]}**, **{many(n_texts, kind + 'text')}** are closer than by "
-        f"**{methods[1]}** (their cosine similarity is {highest} standard deviations above "
-        f"average, against {lowest}): they {shared}."
+        f"**{many(n_texts, kind + 'text')}** are closer together by {first} than by {second}: they "
+        f"{shared}.\n\nTheir cosine similarity is above the average of all pairs by {highest} "
+        f"standard deviations (usual distances from average) with {first}, {lowest} with {second}."
     )

@@ -77,6 +77,7 @@ class Standout:
     placed: tuple[str, np.ndarray] | None = None  # a new sentence and its [2 or 3] place
     near: np.ndarray | None = None  # [neighbour, 2 or 3] ends of lines from it, or from that point
     names: Sequence[tuple[str, np.ndarray]] = ()  # of clusters, and their places, largest first
+    wrong: np.ndarray | None = None  # [text, 2 or 3] places of crosses; no names on the stage then
 
 
 NO_STANDOUT = Standout()
@@ -117,6 +118,8 @@ def map_figure(
     seen = _bound(whole, window or home) if flat and n else None
     _add_marks(figure, standout, points[rows == standout.highlighted], seen, colour)
     _lay_out(figure, colour, axes, home, is_flat=flat and n > 0)
+    if standout.wrong is not None:
+        figure.layout.meta["stage"]["annotations"] = []
     if density is not None:
         figure.update_layout(xaxis_ticks="", yaxis_ticks="")  # a heatmap would add some
     return figure
@@ -135,6 +138,11 @@ def _add_marks(
     seen: _Seen | None,  # None in three dimensions, and without points
     colour: PointColour | None,
 ) -> None:
+    if standout.wrong is not None and len(standout.wrong):
+        look = {"symbol": "x", "size": 9, "color": "#000000"}
+        look["line"] = {"color": "#FFFFFF", "width": 1.5}
+        listed = {"name": "predicted wrongly", "showlegend": True, "legendrank": 3000}
+        figure.add_trace(_mark_trace(standout.wrong, "markers", marker=look, **listed))
     starts = list(highlighted) if standout.placed is None else [standout.placed[1]]
     if standout.near is not None:
         figure.add_traces([_lines(start, standout.near) for start in starts])

@@ -102,14 +102,14 @@ def test_the_stage_shows_one_slide_and_the_arrow_keys_lead_through_the_steps(
     page.keyboard.press("s")
     expect(sidebar).to_be_visible()
 
-    page.goto(f"{address}/evaluation?example=Scored+pairs&stage")
+    page.goto(f"{address}/evaluation?example=Scored+pairs&view-pairs=Pair+by+pair&stage")
     place, last = (
         page.locator(".neuralviz-stage-place"),
         page.locator("[data-testid=stMain] .st-key-slide-evaluation-view"),
     )
-    last.locator("table").first.wait_for(state="attached", timeout=MINUTE)
+    last.locator(".main-svg").first.wait_for(state="attached", timeout=MINUTE)
     chosen = page.locator("[class*='st-key-views-'] [role=radio][aria-checked=true]")
-    for number, name in ((2, "Errors"), (3, "Pair by pair")):  # the menu's views are slides
+    for number, name in ((2, "Errors"), (3, "Pair by pair")):  # all, though the second was chosen
         page.keyboard.press("ArrowRight")
         expect(chosen).to_have_text(name)
         expect(last).to_be_visible()

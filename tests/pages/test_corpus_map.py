@@ -15,6 +15,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from neuralviz.embedders import FOR_CORPORA, EmbedderSpec, embedder_spec, make_embedder
+from neuralviz.errors import ModelError
 from neuralviz.jobs.mapping import MakeMaps, MapChoice
 from neuralviz.maps.example import NAME, add_example_once
 from neuralviz.maps.kept import KeptMaps
@@ -29,7 +30,7 @@ from neuralviz.server_settings import server_settings
 from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.embedding import embed_corpus
 from neuralviz.store.importing import import_vectors
-from neuralviz.ui.corpus import findings
+from neuralviz.ui.corpus import asking, findings
 from neuralviz.ui.corpus.main import Saved, find_saved
 from neuralviz.ui.corpus.opened import _open_corpus, _open_map
 from neuralviz.ui.corpus.search import DIFFERENT
@@ -183,9 +184,10 @@ def test_the_page_opens_with_both_maps_of_the_example_and_its_point(
     assert not list_making(page)
     assert re.search(
         r"nearest texts predict the topic correctly for 93% of 480 texts, against \d+% with "
-        r"\*\*neural\*\*. The difference is significant",
+        r"\*\*neural\*\*.\n\nThe difference is significant",
         read_page(page),
     )
+    assert "the most frequent topic of a text's nearest" in read_page(page)  # on the stage
     assert page.selectbox(key="colour-a").value == "label:topic"
     page.selectbox(key="colour-b").set_value("first-loss").run()
     assert "neighbouring texts have similar values of **loss, nats**" in read_page(page)
@@ -257,7 +259,9 @@ def test_words_select_and_colours_change(example: Corpus):
         search(page, query)
 
 
-def test_selected_texts_are_asked_about_and_a_link_asks_again(example: Corpus, bundled):
+def test_selected_texts_are_asked_about_and_a_link_asks_again(
+    example: Corpus, bundled, monkeypatch
+):
     page = open_page(corpus=example.id, **{"map-a": "neural"})
     search(page, "telescope")
     finish_run(press(page, "Ask"), "corpus-asking", 120)
@@ -293,6 +297,15 @@ def test_selected_texts_are_asked_about_and_a_link_asks_again(example: Corpus, b
     again.text_input(key="corpus-question").set_value("No blank here.").run()
     finish_run(again, "corpus-asking", 120)
     assert "The sentence has no blank." in read_page(again)
+    monkeypatch.setattr(asking, "MOST_ASKED", 2)
+    again.text_input(key="corpus-question").set_value("It is ___.").run()
+    finish_run(again, "corpus-asking", 120)
+    task = again.session_state["corpus-asking-runs"][-1].task
+    assert task.rows.tolist() == rows[:: -(-n // 2)].tolist()
+    other = replace(task, sentence="They are ___.", spec=embedder_spec("neural"))
+    with pytest.raises(ModelError, match="has changed since this map was made"):
+        list(other.events(lambda: False))
+
     alone = open_page(corpus=example.id)  # by mean
     assert "corpus-question" not in [box.key for box in search(alone, "telescope").text_input]
 
@@ -496,7 +509,7 @@ def test_duplicates_and_a_group_of_one_method_are_linked_judged_and_brought_back
     assert page.query_params["colour-a"] == "label:stars"  # a link keeps it
     page.segmented_control(key="corpus-list").set_value("Clusters").run()
     assert "Neighbouring texts have similar values of **stars**" in read_page(page)
-    held = "By file: phrase.npy, 12 longer texts are closer than by file: kind.npy"
+    held = "12 longer texts are closer together by file: phrase.npy than by file: kind.npy"
     assert read_page(page).replace("*", "").count(held) == 2  # once for the stage
     assert "they share “Please do not reply to this”" in read_page(page).replace("*", "")
     page.button(key="corpus-held-1").click().run()

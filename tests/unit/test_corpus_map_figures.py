@@ -210,6 +210,14 @@ def test_names_are_at_their_clusters_short_and_escaped() -> None:
     assert in_space.visible is not False
 
 
+def test_wrong_predictions_have_crosses_and_then_no_names_on_the_stage() -> None:
+    standout = Standout(names=[("ice", np.zeros(2))], wrong=points(2)[:2])
+    figure = map_figure(points(2), np.arange(len(points(2))), title="map", standout=standout)
+    (crosses,) = (trace for trace in figure.data if trace.name == "predicted wrongly")
+    assert crosses.marker.symbol == "x" and len(crosses.x) == 2
+    assert figure.layout.annotations and figure.layout.meta["stage"]["annotations"] == []
+
+
 def test_of_very_many_clusters_those_in_view_are_named() -> None:
     names = [(f"{i} name", place) for i, place in enumerate(points(2 * MOST_NAMED))]
     window = Window(-0.5, 0.5, -0.5, 0.5)

@@ -240,12 +240,12 @@ def corpora() -> Iterator[tuple[str, str]]:
     yield "no clusters", corpus.describe_clusters("mean", [], [], 80)
     themes = [corpus.describe_clusters(method, ["ice"], [9], 80) for method in ("mean", "cls")]
     yield "clusters by two methods", corpus.join_methods(themes)
-    drawn = corpus.explain_maps("**mean**: ….", ["UMAP", "PCA"], "(95% interval: …)")
+    drawn = corpus.explain_maps("**mean**: ….", "(95% interval: …)")
     yield "what is drawn", drawn
     held = corpus.describe_held_group(["neural", "mean"], 9, (2.3, 0.6), "do not reply")
-    yield "terms of a held group", corpus.explain_maps("**cls**: ….", ["UMAP"], held)
+    yield "terms of a held group", corpus.explain_maps("**cls**: ….", held)
     found = corpus.describe_matches("“cosine”, “95% interval” and “rank correlation”", 2, 9, [])
-    yield "words that are terms", corpus.explain_maps("**cls**: ….", ["UMAP"], found)
+    yield "words that are terms", corpus.explain_maps("**cls**: ….", found)
     near = [["a"] * 4 + ["b"], ["a", "b", "c", "d", "e"], [""] * 5]
     methods, texts = ["mean", "cls", "sep"], ["A cat.", "A wolf.", "A fox."]
     sizes = dict.fromkeys("abcde", 60)

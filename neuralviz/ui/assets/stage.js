@@ -225,10 +225,11 @@ class Stage {
       this.hold(true)
       view.click()
     } else if (at >= 0 && at < slides.length) {
+      const first = isView(slides[at]) && views.at ? views.options[0] : undefined // views are in order
       this.isAwaiting = false
-      this.hold(isView(slides[at]) && views.at < 0)
+      this.hold(Boolean(first))
       this.wanted = nameOf(keyOf(slides[at]))
-      if (isView(slides[at]) && views.at < 0) views.options[0]?.click() // the chosen one stays off
+      first?.click()
       this.arrange()
     } else {
       const way = by > 0 ? "next" : "back"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import streamlit as st
@@ -20,6 +20,7 @@ from neuralviz.ui.corpus.search import SENTENCE, MapView, find_query, find_sampl
 from neuralviz.ui.corpus.show import (
     COMMON,
     LOSSES,
+    Accuracy,
     describe_origin,
     describe_themes,
     find_colour,
@@ -125,15 +126,20 @@ def _describe_label(view: MapView, name: str) -> str:
     )
 
 
-def note_accuracy(view: MapView) -> Mapping[str, str]:
-    """What the titles of the maps say of a headline on a label, by the embedder's id."""
+def note_accuracy(view: MapView) -> Accuracy:
+    """What the maps show of a headline on a label."""
     kind, _, name = view.colours[0].partition(":")
     is_other = kind != "label" or _is_scale(view.corpus, name) or _describe_search(view)
     if is_other or (scores := score_label(view.methods, name)) is None:
-        return {}
+        return Accuracy()
     shares = write_values([float(right.mean()) for right in scores.hits], is_share=True)
     notes = [f": {shorten(name, LABEL_LENGTH)} predicted for {share}" for share in shares]
-    return dict(zip([open_map.embedder.id for open_map in view.methods], notes, strict=True))
+    labelled = np.flatnonzero(view.corpus.codes(name)[0] >= 0)
+    is_whole = len(labelled) == len(scores.hits[0])  # a sample of a large corpus has no crosses
+    wrong = [labelled[~right] if is_whole else labelled[:0] for right in scores.hits]
+    ids = [open_map.embedder.id for open_map in view.methods]
+    label = _quote(name) if is_whole else ""
+    return Accuracy(label, dict(zip(ids, notes, strict=True)), dict(zip(ids, wrong, strict=True)))
 
 
 def _describe_numbers(view: MapView, coloured: OpenMap, option: str) -> str:

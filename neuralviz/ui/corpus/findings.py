@@ -29,9 +29,8 @@ from neuralviz.maps.duplicates import (
 from neuralviz.maps.groups import HeldGroup
 from neuralviz.maps.kept import KeptMaps, corpus_table
 from neuralviz.maps.opened import OpenCorpus, Selection
-from neuralviz.maps.projection import REDUCERS
 from neuralviz.plots import corpus_map as plots
-from neuralviz.plots.corpus_map import CLUSTERS, MAX_CATEGORIES, STAGE_CATEGORIES
+from neuralviz.plots.corpus_map import CLUSTERS, MAX_CATEGORIES
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.store.vectors import KeptEmbedder
@@ -74,19 +73,20 @@ PATIENCE = 5.0  # seconds for grouping texts
 # --- sentences -----------------------------------------------------------------------------------
 
 
-def show_findings(view: MapView, headline: str) -> None:
+def show_findings(view: MapView, headline: str, predicted: str) -> None:
     """Write the headline and what was found beside it, with links to the texts concerned.
 
     A held group that is selected is what the maps show: then the headline is its sentence.
+    ``predicted`` is the label, markdown, whose wrong predictions have crosses.
     """
     held = list(_peek_held(view) or ())
     if not st.session_state.get(SENTENCE):
         selected_groups = [group for group in held if _is_selected(view, group)]
-        headline = " ".join(_describe_held(view, group) for group in selected_groups) or headline
+        headline = "\n\n".join(_describe_held(view, group) for group in selected_groups) or headline
         held = [group for group in held if group not in selected_groups]
     show_headline(headline, key="maps")
     with show_only_on_stage("maps"):
-        _explain(view, _explain_marks(view), headline)
+        _explain(view, _explain_marks(view, predicted), headline)
     pairs = _peek_pairs(view.corpus, view.maps[0].embedder)
     n_similar = int(pairs.findings.sum()) if pairs else 0
     if not held and not n_similar:
@@ -115,14 +115,9 @@ def show_held(view: MapView) -> None:
         with slide(key), show_only_on_stage(key):
             show_headline(sentence, key=key)
             _explain(view, "", sentence)
-            means = [number(mean, ".1f") for mean in group.within[:: 1 - 2 * group.place]]
-            titles = [
-                f"{label}: {mean} standard deviations above average"
-                for label, mean in zip(labels, means, strict=True)
-            ]
             figures = [
-                plots.map_figure(open_map.coordinates[rows], rows, colour, title=title)
-                for open_map, title in zip(view.maps, titles, strict=True)
+                plots.map_figure(open_map.coordinates[rows], rows, colour, title=label)
+                for open_map, label in zip(view.maps, labels, strict=True)
             ]
             plots.even_out(figures)
             for place, (column, open_map) in enumerate(view.columns()):
@@ -133,11 +128,10 @@ def show_held(view: MapView) -> None:
 
 
 def _explain(view: MapView, marks: str, headline: str) -> None:
-    projections = {REDUCERS[open_map.kept.settings.reducer]: None for open_map in view.maps}
-    st.markdown(headlines.explain_maps(marks + view.terms, list(projections), headline))
+    st.markdown(headlines.explain_maps(marks + view.terms, headline))
 
 
-def _explain_marks(view: MapView) -> str:
+def _explain_marks(view: MapView, predicted: str) -> str:
     """What words, pale and grey points, and lines on the maps are."""
     is_shown, selection = slice(None) if view.within is None else view.within, view.selection
     names = {name for open_map in view.maps for name in open_map.kept.cluster_names} - {UNNAMED}
@@ -145,15 +139,16 @@ def _explain_marks(view: MapView) -> str:
     has_grey = any((open_map.clusters.labels[is_shown] < 0).any() for open_map in coloured)
     is_beyond = any(open_map.clusters.n > MAX_CATEGORIES for open_map in coloured)
     has_pale = selection is not None and 0 < len(selection) < view.n_shown
-    notes = "Words name dense groups, called clusters. " * (view.has_names and bool(names))
+    has_names = view.has_names and bool(names) and not predicted
+    notes = "Words name dense groups, called clusters. " * has_names
+    if predicted:
+        notes = (
+            f"**Predicted**: the most frequent {predicted} of a text's nearest (most similar) "
+            "texts; a cross marks a wrong one. "
+        )
     others = f" or in one that is smaller than the {MAX_CATEGORIES} largest" * is_beyond
     notes += f"Grey points are in no cluster{others}. " * (has_grey or is_beyond)
     notes += "Pale points are all other texts. " * has_pale
-    for name in view.corpus.label_names:
-        n = len(view.corpus.sizes(name)) if f"label:{name}" in view.colours else 0
-        if n > STAGE_CATEGORIES:
-            values = f"{STAGE_CATEGORIES} of {n:,} values of {plain(name)}"
-            notes += f"{values} have a colour; texts with others are grey. "
     return notes + "Lines lead from the sentence to its nearest texts. " * bool(view.placed)
 
 

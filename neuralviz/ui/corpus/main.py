@@ -194,12 +194,13 @@ def _explore(maps: Sequence[OpenMap], colours: Sequence[str]) -> None:
         with map_area:
             view = replace(view, placed=place_sentence(maps))
         with headline_area:
-            show_findings(view, describe_view(view))
+            accuracy = note_accuracy(view)
+            show_findings(view, describe_view(view), accuracy.label)
         accuracy_area = st.container()
         findings = {DUPLICATES: show_duplicates} if has_duplicates(view) else {}
         show_lists(view, findings)  # before the maps: a text can be read while they are drawn
         with map_area:
-            show_maps(view, note_accuracy(view))
+            show_maps(view, accuracy)
         with accuracy_area:
             show_held(view)
             search_samples(maps)

@@ -49,8 +49,8 @@ from neuralviz.ui.corpus.search import (
     shorten_labels,
 )
 from neuralviz.ui.downloads import offer_table
-from neuralviz.ui.figures import Handlers, show_choosable_table, show_figure, show_first_rows
-from neuralviz.ui.page import hide_on_stage, plain, show_error, show_headline, slide
+from neuralviz.ui.figures import Handlers, show_choosable_table, show_figure
+from neuralviz.ui.page import hide_on_stage, plain, show_error, show_headline
 from neuralviz.words import many, percent
 
 MOST_SENT = 5_000  # texts of a corpus; the points of a larger one reach the browser without texts
@@ -117,8 +117,16 @@ class _Drawing:
     part: _Part | None  # of a large map
 
 
-def show_maps(view: MapView, notes: Mapping[str, str]) -> None:
-    """Show the maps side by side with one selection on all; notes, by embedder, are for titles."""
+class Accuracy(NamedTuple):
+    """How well nearest texts predict a label."""
+
+    label: str = ""  # markdown, where wrong predictions are marked
+    notes: Mapping[str, str] = {}  # for the titles of maps, by the embedder's id
+    wrong: Mapping[str, np.ndarray] = {}  # the rows of texts that are predicted wrongly
+
+
+def show_maps(view: MapView, accuracy: Accuracy) -> None:
+    """Show the maps side by side with one selection on all."""
     n = view.corpus.n_texts
     drawn = plots.drawn_rows(n)
     if view.corpus.is_large:
@@ -133,8 +141,7 @@ def show_maps(view: MapView, notes: Mapping[str, str]) -> None:
             drawn = np.arange(n)
     drawings = []
     for open_map, option in zip(view.maps, view.colours, strict=True):
-        colour, note = find_colour(view, option, open_map), notes.get(open_map.embedder.id, "")
-        drawings.append(_draw(view, open_map, colour, drawn, note))
+        drawings.append(_draw(view, open_map, find_colour(view, option, open_map), drawn, accuracy))
     plots.even_out([drawing.figure for drawing in drawings])
     for place, (column, open_map) in enumerate(view.columns()):
         with column:
@@ -160,10 +167,16 @@ def _find_standout(view: MapView, open_map: OpenMap) -> Standout:
 
 
 def _draw(
-    view: MapView, open_map: OpenMap, colour: PointColour, rows: np.ndarray, note: str
+    view: MapView, open_map: OpenMap, colour: PointColour, rows: np.ndarray, accuracy: Accuracy
 ) -> _Drawing:
-    label = shorten_labels(view.maps)[view.maps.index(open_map)] + note
-    n, within = view.corpus.n_texts, view.within
+    embedder, projections = open_map.embedder.id, [m.title.removeprefix(m.label) for m in view.maps]
+    title = shorten_labels(view.maps)[view.maps.index(open_map)] + accuracy.notes.get(embedder, "")
+    if len(set(projections)) > 1:
+        title += projections[view.maps.index(open_map)]
+    n, within, standout = view.corpus.n_texts, view.within, _find_standout(view, open_map)
+    if accuracy.label:
+        wrong = np.intersect1d(view.filter_rows(rows), accuracy.wrong[embedder])
+        standout = replace(standout, wrong=open_map.coordinates[wrong])
     part = _sample_part(view, open_map) if open_map.is_drawn_by_parts else None
     if part is not None:
         rows, within = part.rows, None
@@ -171,8 +184,8 @@ def _draw(
         open_map.coordinates[rows],
         rows,
         colour.select(rows) if len(rows) < n else colour,
-        title=open_map.title.replace(open_map.label, label, 1),
-        standout=_find_standout(view, open_map),
+        title=title,
+        standout=standout,
         texts=view.corpus.texts_at(rows) if n <= MOST_SENT else None,
         within=None if within is None else within[rows],
         axes=open_map.axes,
@@ -607,21 +620,16 @@ def _show_disagreement(view: MapView) -> None:
     }
     for label, near_rows, other_rows in zip(labels, near, near[::-1], strict=True):
         table[f"close only with {label}"] = _list_unshared(view.corpus, near_rows, other_rows)
-    terms = (
-        "These are the texts that share least. **Close only**: the nearest text that is not among "
-        f"the other map's {shared.k}."
+    show_headline(sentence, key="different")
+    st.caption(f"Close only: the nearest text that is not among the other map's {shared.k}.")
+    show_choosable_table(
+        table,
+        f"corpus-different-{first.kept.id}-{second.kept.id}",
+        lambda place: choose_row(int(rows[place]), show=False),
+        dict.fromkeys(table, st.column_config.TextColumn(width=NARROW_WIDTH))
+        | {"shared": st.column_config.TextColumn(width=85)},
+        name="different",
     )
-    with slide("different", sentence):
-        show_first_rows(f"{view.terms} {terms}", table, "different")
-        with hide_on_stage("different-rows"):
-            show_choosable_table(
-                table,
-                f"corpus-different-{first.kept.id}-{second.kept.id}",
-                lambda place: choose_row(int(rows[place]), show=False),
-                dict.fromkeys(table, st.column_config.TextColumn(width=NARROW_WIDTH))
-                | {"shared": st.column_config.TextColumn(width=85)},
-                name="different",
-            )
     if view.row_to_read is not None:
         _show_text(view)
 
