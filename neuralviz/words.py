@@ -11,9 +11,16 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import regex
+
 _COUNTS = dict(enumerate("two three four five six seven eight nine ten".split(), 2))
 _NAMED_LINES = 5  # at most
 _MOST_DECIMALS = 6
+# a word; letters of scripts that put no space between words are words of their own
+WORD = regex.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"
+    r"|[\w\p{M}]+(?:['’][\w\p{M}]+)*"
+)
 FUNCTION_WORDS = frozenset(
     "about after all also am an and any are as at be been before but by can could did do does down "
     "for from had has have he her here him his how if in into is it its just me more most my no "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,7 +12,7 @@ from sentencex import get_sentence_boundaries
 
 from neuralviz.errors import SettingsError, ShouldStop, TextError, check_stop, never
 from neuralviz.models.tokens import to_utf8
-from neuralviz.words import ShortRepr
+from neuralviz.words import WORD, ShortRepr
 
 if TYPE_CHECKING:
     from neuralviz.embedders.base import Embedder
@@ -23,10 +22,6 @@ NOTHING_LEFT = 1e-6  # length of a centred vector that is rounding alone
 TOGETHER = 4  # shorter texts that are embedded at once
 CENTRE = "mean of all texts"
 LEFT_OUT = "all words together"  # of a cosine that is explained by leaving words out
-# letters of scripts that put no space between words are words of their own
-_WORD = re.compile(
-    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|\w+(?:['’]\w+)*"
-)
 
 
 class Passages(NamedTuple):
@@ -256,7 +251,7 @@ def _encode_readable(embedder: Embedder, text: str) -> np.ndarray | None:
 
 
 def _word_spans(text: str) -> np.ndarray:
-    return np.array([match.span() for match in _WORD.finditer(text)] or [(0, len(text))])
+    return np.array([match.span() for match in WORD.finditer(text)] or [(0, len(text))])
 
 
 def _sentence_spans(text: str) -> np.ndarray:

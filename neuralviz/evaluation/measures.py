@@ -503,6 +503,10 @@ class _Evaluation:
                 )
             else:
                 embedder = make_embedder(row.spec, self.loaders)
+                if self.plan.settings.measures_of(data) == ("read-back",):
+                    from neuralviz.evaluation.read_back import check_readable
+
+                    check_readable(embedder)  # before much is embedded for nothing
                 for event in embed(
                     data.texts,
                     embedder,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import partial
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -18,20 +19,22 @@ from neuralviz.evaluation.results import ReadBack
 from neuralviz.micro_tuning.events import take_apart
 from neuralviz.micro_tuning.predictions import compare_at_blank
 from neuralviz.models import LanguageModel
+from neuralviz.words import WORD
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+    from torch import Tensor
 
     from neuralviz.embedders import Embedder
     from neuralviz.models import TextModel
 
 GUESSES, FIRST_GUESSES = 10, 5  # of words, from an embedding
-_WORD = re.compile(r"[^\W\d_]+")
 
 
 def list_words(text: str) -> set[str]:
-    """The different words of a text, runs of letters, with case folded."""
-    return set(_WORD.findall(text.casefold()))
+    """The different words of a text that begin with a letter, with case folded."""
+    words = (match.group() for match in WORD.finditer(unicodedata.normalize("NFC", text)))
+    return {word.casefold() for word in words if word[0].isalpha()}
 
 
 def count_read(
@@ -63,28 +66,42 @@ def count_read(
     return counted, hits, n
 
 
-def read_words(
-    embedder: Embedder, vectors: ArrayLike, *, should_stop: ShouldStop = never
-) -> list[list[str]]:
-    """The 10 likeliest words of each text, from its [dim] vector alone.
-
-    A neural embedding or gradient is put into the model, at the length that AdamW's steps can
-    reach: the words whose probability rises most at a mask without context. Another vector: the
-    nearest rows of the model's output layer, or without one of its embedding table, by cosine.
-    `NeuralvizError` for vectors that are neither.
-    """
+def check_readable(embedder: Embedder) -> None:
+    """Raise `NeuralvizError` if no words can be read from the embedder's vectors."""
     if not isinstance(embedder, ModelEmbedder):
         raise NeuralvizError(
             f"{embedder.name} cannot be read back: only vectors that one method takes from the "
             "layers or weights of a model can."
         )
+    width = _find_table(embedder.model).shape[1]
+    if not isinstance(embedder, NeuralEmbedder | GradientEmbedder) and width != embedder.dim:
+        raise NeuralvizError(
+            f"{embedder.name} cannot be read back: the model has {width:,} values for a word, and "
+            f"the vectors have {embedder.dim:,}."
+        )
+
+
+def read_words(
+    embedder: Embedder, vectors: ArrayLike, *, should_stop: ShouldStop = never
+) -> list[list[str]]:
+    """The 10 likeliest words of each text, from its [dim] vector alone; none from zeros.
+
+    A neural embedding or gradient is put into the model, at the length that AdamW's steps can
+    reach: the words whose probability rises most at a mask without context. Another vector: the
+    nearest rows of the model's output layer, or without one of its embedding table, by cosine.
+    Raises as `check_readable`, and Stopped.
+    """
+    check_readable(embedder)
+    assert isinstance(embedder, ModelEmbedder)
     columns, words = _find_words(embedder.model)
+    units = unit_rows(vectors)
     read = []
-    for scores in _score_tokens(embedder, unit_rows(vectors)):
+    for unit, scores in zip(units, _score_tokens(embedder, units), strict=True):
         check_stop(should_stop)
         of_word = np.full(len(words), -np.inf)
         np.maximum.at(of_word, columns[columns >= 0], scores[columns >= 0])
-        read.append([words[place] for place in np.argsort(-of_word, kind="stable")[:GUESSES]])
+        best = np.argsort(-of_word, kind="stable")[:GUESSES]
+        read.append([words[place] for place in best] if unit.any() else [])
     return read
 
 
@@ -94,34 +111,39 @@ def _score_tokens(embedder: ModelEmbedder, units: np.ndarray) -> Iterator[np.nda
         model, settings = embedder.model, embedder.settings
         deltas = (take_apart(model, settings, unit).values for unit in units)
         yield from compare_at_blank(model, settings.layers, deltas)
-        return
-    rows = _word_vectors(embedder.model)
-    if rows.shape[1] != units.shape[1]:
-        raise NeuralvizError(
-            f"The model has {rows.shape[1]:,} values for a word; the vectors have "
-            f"{units.shape[1]:,}, so they cannot be compared."
-        )
-    yield from (rows @ unit for unit in units)
+    else:
+        rows = unit_rows(_find_table(embedder.model).float().cpu().numpy())
+        yield from (rows @ unit for unit in units)
 
 
-def _word_vectors(model: TextModel) -> np.ndarray:
-    """[vocab, d_model] unit rows of the output layer, or without one of the embedding table."""
-    is_predicting = isinstance(model, LanguageModel)
-    network = model.network
-    table = network.get_output_embeddings() if is_predicting else network.get_input_embeddings()
-    return unit_rows(table.weight.detach().float().cpu().numpy())
+def _find_table(model: TextModel) -> Tensor:
+    """[vocab, width] weights of the output layer, or without one of the embedding table."""
+    network, is_predicting = model.network, isinstance(model, LanguageModel)
+    layer = network.get_output_embeddings() if is_predicting else network.get_input_embeddings()
+    table: Tensor = layer.weight.detach()
+    return table
 
 
-@lru_cache(maxsize=4)
+_words_of: WeakKeyDictionary[TextModel, tuple[np.ndarray, list[str]]] = WeakKeyDictionary()
+
+
 def _find_words(model: TextModel) -> tuple[np.ndarray, list[str]]:
-    """[vocab] number of the word that a token is, −1 for none, and the words with case folded."""
-    size = len(_word_vectors(model))
-    tokens = [token or "" for token in model.tokenizer.convert_ids_to_tokens(list(range(size)))]
-    begins = [token[:1] in {"Ġ", "▁"} for token in tokens]  # how vocabularies mark a word's start
-    numbers: dict[str, int] = {}
-    columns = np.full(size, -1)
-    for place, is_marked in enumerate(begins):
-        word = model.encoder.decode([place]).strip().casefold()
-        if (is_marked or not any(begins)) and _WORD.fullmatch(word):
-            columns[place] = numbers.setdefault(word, len(numbers))
-    return columns, list(numbers)
+    """[vocab] number of the word that a token is, −1 for none, and the words with case folded.
+
+    A token is a word if the tokenizer reads that word as this token alone, at the beginning of a
+    text or within.
+    """
+    if model not in _words_of:
+        size, encoder = len(_find_table(model)), model.encoder
+        spelt = enumerate(encoder.decode([token]).strip() for token in range(size))
+        words = {token: word for token, word in spelt if list_words(word) == {word.casefold()}}
+        read = partial(encoder.encode_batch, add_special_tokens=False)
+        alone, within = read([*words.values()]), read([f"a {word}" for word in words.values()])
+        before = read(["a"])[0].ids
+        numbers: dict[str, int] = {}
+        columns = np.full(size, -1)
+        for (token, word), first, later in zip(words.items(), alone, within, strict=True):
+            if first.ids == [token] or later.ids == [*before, token]:
+                columns[token] = numbers.setdefault(word.casefold(), len(numbers))
+        _words_of[model] = columns, list(numbers)
+    return _words_of[model]

@@ -9,14 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
 from neuralviz.arrays import unit_vectors
-from neuralviz.embedders import Embedder, NeuralEmbedder
+from neuralviz.embedders import Embedder
 from neuralviz.embedders.specs import EmbedderSpec, list_models, make_embedder, method_labels
-from neuralviz.errors import ModelError, ShouldStop, check_stop
+from neuralviz.errors import ModelError, SettingsError, ShouldStop, check_stop
 from neuralviz.jobs.task import Lane, LatestTask, Progress, Task
 from neuralviz.maps.duplicates import SimilarPairs, find_pairs
 from neuralviz.maps.groups import HeldGroup, find_held_groups
@@ -41,11 +41,13 @@ from neuralviz.store.importing import find_imported
 from neuralviz.store.vectors import KeptEmbedder, embedder_id
 from neuralviz.words import many
 
+if TYPE_CHECKING:
+    from neuralviz.embedders import NeuralEmbedder
+
 SHARE_OF_EMBEDDING = 0.7  # of the bar
 PLACED_NEIGHBOURS = 15
 PLACERS = 2  # maps whose vectors are cached
 QUICK_PRODUCTS = 3e10  # numbers multiplied when texts are compared in about a second
-MOST_MEANT = 10_000  # texts whose mean is taken; of more an even sample
 GROUPED = 600  # sampled texts whose clusters are compared
 
 
@@ -222,8 +224,12 @@ class AskTexts(LatestTask[tuple[FilledBlank, ...]]):
         kept = KeptMaps(store).by_id(corpus, self.map_id)
         embedder = cast("NeuralEmbedder", _load_embedder(self.spec, kept))
         check_stop(should_stop)
-        rows = self.rows[:: 1 + (len(self.rows) - 1) // MOST_MEANT]
-        vectors = store.vectors.get(find_embedder(store, kept), store.keys(corpus, rows))
+        vectors = store.vectors.get(find_embedder(store, kept), store.keys(corpus, self.rows))
+        if n_unusable := int((~np.isfinite(vectors).all(axis=1)).sum()):
+            raise SettingsError(
+                f"{many(n_unusable, 'text')} of these {len(vectors):,} cannot be put into the "
+                "model: their embeddings contain infinite or NaN values."
+            )
         mean = unit_vectors(vectors.mean(axis=0, keepdims=True, dtype=np.float64))[0]
         delta = take_apart(embedder.model, embedder.settings, mean)
         yield fill_blanks(embedder.model, self.sentence, [(1.0, delta)])

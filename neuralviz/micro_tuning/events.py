@@ -252,7 +252,7 @@ def take_apart(model: LanguageModel, settings: TuningSettings, embedding: np.nda
 
     Zeros stay zeros; of two layers, one twice as long in the embedding, such as a mean, is twice
     as long here. A unit-length layer gets the length that AdamW's steps can reach at most:
-    learning rate × epochs × √dim, which 5 epochs of the bundled model reach within 10%.
+    learning rate × epochs × √dim, which few epochs come near (docs/evaluation.md, Read-back).
     """
     sizes = {layer.name: layer.size for layer in model.layers}
     ends = np.cumsum([sizes[name] for name in settings.layers])

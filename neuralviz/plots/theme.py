@@ -205,7 +205,7 @@ def shorten(text: str, n: int) -> str:
 def shorten_text(text: str, n: int) -> str:
     """``text`` on one line, cut to ``n`` characters between words, where there are several."""
     cut = textwrap.shorten(text, n, placeholder=" …")
-    return cut if cut != "…" else shorten(text, n)
+    return cut if len(cut) > n / 2 or len(text) <= n else shorten(text, n)  # a long "word"
 
 
 def shorten_apart(labels: Sequence[str], n: int) -> list[str]:

@@ -15,6 +15,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from neuralviz.embedders import FOR_CORPORA, EmbedderSpec, embedder_spec, make_embedder
+from neuralviz.errors import ModelError
 from neuralviz.jobs.mapping import MakeMaps, MapChoice
 from neuralviz.maps.example import NAME, add_example_once
 from neuralviz.maps.kept import KeptMaps
@@ -29,7 +30,7 @@ from neuralviz.server_settings import server_settings
 from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.embedding import embed_corpus
 from neuralviz.store.importing import import_vectors
-from neuralviz.ui.corpus import findings
+from neuralviz.ui.corpus import asking, findings
 from neuralviz.ui.corpus.main import Saved, find_saved
 from neuralviz.ui.corpus.opened import _open_corpus, _open_map
 from neuralviz.ui.corpus.search import DIFFERENT
@@ -258,7 +259,9 @@ def test_words_select_and_colours_change(example: Corpus):
         search(page, query)
 
 
-def test_selected_texts_are_asked_about_and_a_link_asks_again(example: Corpus, bundled):
+def test_selected_texts_are_asked_about_and_a_link_asks_again(
+    example: Corpus, bundled, monkeypatch
+):
     page = open_page(corpus=example.id, **{"map-a": "neural"})
     search(page, "telescope")
     finish_run(press(page, "Ask"), "corpus-asking", 120)
@@ -294,6 +297,15 @@ def test_selected_texts_are_asked_about_and_a_link_asks_again(example: Corpus, b
     again.text_input(key="corpus-question").set_value("No blank here.").run()
     finish_run(again, "corpus-asking", 120)
     assert "The sentence has no blank." in read_page(again)
+    monkeypatch.setattr(asking, "MOST_ASKED", 2)
+    again.text_input(key="corpus-question").set_value("It is ___.").run()
+    finish_run(again, "corpus-asking", 120)
+    task = again.session_state["corpus-asking-runs"][-1].task
+    assert task.rows.tolist() == rows[:: -(-n // 2)].tolist()
+    other = replace(task, sentence="They are ___.", spec=embedder_spec("neural"))
+    with pytest.raises(ModelError, match="has changed since this map was made"):
+        list(other.events(lambda: False))
+
     alone = open_page(corpus=example.id)  # by mean
     assert "corpus-question" not in [box.key for box in search(alone, "telescope").text_input]
 

@@ -2,10 +2,13 @@
 
 import copy
 import json
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from typer.testing import CliRunner
 
 from neuralviz.cli import app
@@ -13,19 +16,26 @@ from neuralviz.embedders.neural import GradientEmbedder, NeuralEmbedder, neural_
 from neuralviz.embedders.pooled import LayerwiseEmbedder, PooledEmbedder
 from neuralviz.embedders.specs import concatenate_specs, embedder_specs, make_embedder
 from neuralviz.errors import NeuralvizError
+from neuralviz.evaluation import measures
 from neuralviz.evaluation.data import LabelledData
-from neuralviz.evaluation.measures import measure
-from neuralviz.evaluation.read_back import count_read, list_words, read_words
-from neuralviz.evaluation.results import MeasureSettings
+from neuralviz.evaluation.measures import evaluate, measure
+from neuralviz.evaluation.read_back import _find_words, count_read, list_words, read_words
+from neuralviz.evaluation.results import COLUMNS, EvaluationPlan, MeasureSettings
+from neuralviz.evaluation.rows import method_rows
 from neuralviz.micro_tuning.events import collect_result, neural_embeddings, take_apart
 from neuralviz.micro_tuning.loop import tune
 from neuralviz.models import tokenize
+from neuralviz.store.database import Database
+from neuralviz.store.vectors import KeptVectors
 
 TEXTS = [
     "The central bank raised interest rates again.",
     "A lighthouse keeper counts the ships at night.",
     "Bakers fold butter into the dough.",
 ]
+
+
+LIST = ("river", "bank", "dog", "choir", "snow", "bread")
 
 
 def nearest(tokenizer, rows, vectors, top=10):
@@ -88,13 +98,72 @@ def test_an_embedding_taken_apart_is_the_deltas_it_came_from(bundled):
 
 
 @pytest.mark.parametrize("family", ["roberta", "mpnet", "deberta-v2", "modernbert", "albert"])
-def test_other_vocabularies_give_whole_words_or_a_sentence(small_model, family):
+def test_other_vocabularies_give_different_words(small_model, family):
     model = small_model(family)
     words = read_words(
         NeuralEmbedder(model, epochs=1), NeuralEmbedder(model, epochs=1).encode(TEXTS)
     )
     assert all(word.isalpha() and word == word.casefold() for entry in words for word in entry)
     assert all(len(entry) == len(set(entry)) for entry in words)
+
+
+class Vocabulary:
+    """A model as far as its vocabulary goes."""
+
+    def __init__(self, model: Any, pre_tokenizer: Any, decoder: Any) -> None:
+        self.encoder = Tokenizer(model)
+        self.encoder.pre_tokenizer, self.encoder.decoder = pre_tokenizer, decoder
+        table = torch.nn.Embedding(self.encoder.get_vocab_size(), 2)
+        self.network = SimpleNamespace(get_input_embeddings=lambda: table)
+
+
+WORD_PIECE = {"[UNK]": 0, "a": 1, "dog": 2, "##ing": 3, "Ġ": 4, "do": 5, "12": 6}
+UNIGRAM = [("<unk>", 0), ("▁a", -1), ("▁dog", -2), ("ing", -2), ("▁", -3), ("d", -4), ("▁do", -4)]
+BPE = {"a</w>": 0, "d": 1, "o": 2, "g</w>": 3, "do": 4, "dog</w>": 5, "o</w>": 6, "a": 7}
+MERGES = [("d", "o"), ("do", "g</w>")]
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "words"),
+    [
+        (
+            (models.WordPiece(WORD_PIECE, unk_token="[UNK]"), "Whitespace", "WordPiece"),
+            {1: "a", 2: "dog", 4: "ġ", 5: "do"},
+        ),
+        ((models.Unigram(UNIGRAM, 0), "Metaspace", "Metaspace"), {1: "a", 2: "dog", 6: "do"}),
+        (
+            (models.BPE(BPE, MERGES, end_of_word_suffix="</w>"), "Whitespace", "BPEDecoder"),
+            {0: "a", 3: "g", 5: "dog", 6: "o"},
+        ),
+    ],
+    ids=["word pieces", "marked beginnings", "marked ends"],
+)
+def test_only_whole_words_are_guessed(vocabulary, words):
+    model, pre_tokenizer, decoder = vocabulary
+    parts = getattr(pre_tokenizers, pre_tokenizer)(), getattr(decoders, decoder)()
+    columns, spelt = _find_words(Vocabulary(model, *parts))
+    assert {place: spelt[columns[place]] for place in np.flatnonzero(columns >= 0)} == words
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("I don't. The bank’s", {"i", "don't", "the", "bank’s"}),
+        ("हिन्दी 12 a1", {"हिन्दी", "a1"}),
+        ("cafe\u0301 CAFÉ", {"café"}),
+        ("犬が走る。", {"犬", "が", "走", "る"}),
+        ("…, 3!", set()),
+    ],
+)
+def test_words(text, words):
+    assert list_words(text) == words
+
+
+def test_zeros_tell_no_words(bundled):
+    for embedder in (PooledEmbedder(bundled), NeuralEmbedder(bundled, epochs=1)):
+        zeros, one = np.zeros(embedder.dim), np.eye(1, embedder.dim)[0]
+        nothing, some = read_words(embedder, np.stack([zeros, one]))
+        assert (len(nothing), len(some)) == (0, 10)
 
 
 def test_counts():
@@ -113,6 +182,28 @@ def test_counts():
     assert counted.baseline == 20 / 35
     with pytest.raises(NeuralvizError, match="no words"):
         count_read(["1 2", "?"], [[], []])
+
+
+def test_nothing_is_embedded_that_cannot_be_read_back(monkeypatch, tmp_path):
+    monkeypatch.setattr(measures, "embed", None)  # would be called
+    data = LabelledData("d", tuple(TEXTS), np.arange(3), ("a", "b", "a"))
+    rows = method_rows(["neural+mean"])
+    plan = EvaluationPlan((data,), rows, MeasureSettings(("read-back",)))
+    (cell,) = evaluate(plan, KeptVectors(Database(tmp_path)))
+    assert "cannot be read back: only vectors that one method takes" in cell.error
+
+
+def test_the_interval_is_of_drawn_texts(bundled):
+    texts = tuple(f"The {word} {other}." for word in LIST for other in LIST)
+    data = LabelledData("d", texts, np.arange(len(texts)), ("a", "b") * (len(texts) // 2))
+    embedder = PooledEmbedder(bundled)
+    vectors = embedder.encode(list(texts))
+    settings = MeasureSettings(("read-back",), resamples=200)
+    measured = measure(data, vectors, settings, embedder=embedder)
+    low, high = measured.interval("read-back")
+    assert low < measured.read_back.recall_at_10 < high
+    (column,) = [c for c in COLUMNS if (c.measure, c.field) == ("read-back", "interval")]
+    assert column.write_cell(measured) == f"{low:.1%} to {high:.1%}"
 
 
 def test_vectors_that_cannot_be_read_back_say_so(bundled):

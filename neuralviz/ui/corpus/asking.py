@@ -7,6 +7,7 @@ from functools import partial
 import streamlit as st
 
 from neuralviz.embedders.specs import DELTAS, list_models
+from neuralviz.headlines import explain_methods
 from neuralviz.jobs.mapping import AskTexts
 from neuralviz.maps.opened import OpenMap, Selection
 from neuralviz.micro_tuning.blanks import describe_blanks
@@ -20,6 +21,7 @@ from neuralviz.ui.page import hide_on_stage, plain, show_headline, show_only_on_
 from neuralviz.ui.runs import RunSentences, SessionRuns, show_run_panel
 from neuralviz.words import many
 
+MOST_ASKED = 10_000  # texts whose mean is taken; of more an even sample
 QUESTION = "This is about ___."
 QUESTION_KEY = "corpus-question"  # session state and address: the sentence
 RUNS = SessionRuns("corpus-asking")
@@ -56,10 +58,9 @@ def _answer(
     view: MapView, open_map: OpenMap, chosen: Selection, sentence: str, is_pressed: bool
 ) -> None:
     corpus, spec = open_map.corpus.corpus, open_map.spec
-    task = AskTexts(
-        corpus.id, open_map.kept.id, spec, sentence, list_models((spec,)), chosen.digest,
-        chosen.rows(),
-    )  # fmt: skip
+    rows = chosen.rows()[:: 1 + (len(chosen) - 1) // MOST_ASKED]
+    models, digest = list_models((spec,)), chosen.digest
+    task = AskTexts(corpus.id, open_map.kept.id, spec, sentence, models, digest, rows)
     if RUNS.find(task) is None and needs_asking((spec,)) and not is_pressed:
         st.caption("Press **Ask** to load the model.")
         return
@@ -80,13 +81,10 @@ def _draw_answer(
     if blanks is None:
         return
     texts = f"{many(len(chosen), 'text')} {st.session_state.get(SELECTED_BY, '')}".strip()
-    action = f"adding the mean neural embedding of {texts}"
+    action = f"adding the mean {open_map.spec.method} embedding of {texts}"
     show_headline(plain(describe_blanks(blanks, action)), key="corpus-answer")
     with show_only_on_stage("corpus-question"):
-        st.markdown(
-            "A **neural embedding** is how a model's weights change when it learns a text. The "
-            "mean over texts is what they have in common."
-        )
+        st.markdown(f"{explain_methods([open_map.spec.method])} The mean is what texts share.")
         st.text(sentence)
     settings = describe_maps([open_map], view.corpus.n_texts).settings
     title = "What do these texts have in common?"
