@@ -454,19 +454,20 @@ def main() -> None:
         model = load_text_model(options.model)
         table, seeds = training_table(options.experiment), range(1, options.seeds + 1)
         rows = table.rows(settings, model.n_blocks)
-        cells: list[TrainingCell] = []
+        cells, stopped = [], ""
         try:
             for cell in report_cells(rows, model, store.texts(corpus), labels, seeds):
                 cells.append(cell)
-        finally:  # also of a table that was stopped
-            if cells and options.output:
-                write_text(options.output, training_numbers(table, cells).to_csv(index=False))
-            if cells:
-                print_table(table, cells)
+        except KeyboardInterrupt:
+            stopped = "Stopped. Finished rows are saved; run the same command again to resume."
+        if options.output and cells:
+            write_text(options.output, training_numbers(table, cells).to_csv(index=False))
+        if cells:
+            print_table(table, cells)
+        if stopped:
+            sys.exit(stopped)
     except NeuralvizError as error:
         sys.exit(str(error))
-    except KeyboardInterrupt:
-        sys.exit("Stopped. Finished rows are saved; run the same command again to resume.")
 
 
 def report_cells(
