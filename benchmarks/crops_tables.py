@@ -15,7 +15,7 @@ import json
 import shutil
 import sys
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -40,7 +40,7 @@ from neuralviz.jobs.training import TEXTBOOKS
 from neuralviz.maps.neighbours import K
 from neuralviz.models import load_text_model
 from neuralviz.models.language_model import MINILM
-from neuralviz.store.writing import explain_write_errors
+from neuralviz.store.writing import explain_write_errors, write_text
 from neuralviz.training.record import (
     TABLES,
     TrainingEnded,
@@ -429,7 +429,7 @@ def _write(path: Path, content: object) -> None:
 def main() -> None:
     """Fill a table on a saved corpus, and print it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("experiment", nargs="?", default="pairs", choices=TRAINING_TABLES)
+    parser.add_argument("experiment", nargs="?", choices=TRAINING_TABLES)
     parser.add_argument("--corpus", default=TEXTBOOKS, help="a saved corpus")
     parser.add_argument("--labels", default="chapter", help="its column, never trained on")
     parser.add_argument("--model", default=MINILM, help="model to begin with")
@@ -439,6 +439,13 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=int)
     parser.add_argument("--learning-rate", type=float, help="of the whole model")
     options = parser.parse_args()
+    if options.experiment is None:  # among all benchmarks: it would train for hours
+        print(f"Name a table to fill: {', '.join(TRAINING_TABLES)}.")
+        return
+    if options.seeds < 1:
+        sys.exit("--seeds must be at least 1.")
+    if options.output and not options.output.parent.is_dir():
+        sys.exit(f"There is no folder {options.output.parent}.")
     names = ("epochs", "batch_size", "sentences", "shortest", "longest", "learning_rate")
     typed = {name: v for name in names if (v := getattr(options, name)) is not None}
     try:
@@ -447,31 +454,37 @@ def main() -> None:
         model = load_text_model(options.model)
         table, seeds = training_table(options.experiment), range(1, options.seeds + 1)
         rows = table.rows(settings, model.n_blocks)
-        cells = filled(rows, model, store.texts(corpus), labels, seeds)
+        cells, stopped = [], ""
+        try:
+            for cell in report_cells(rows, model, store.texts(corpus), labels, seeds):
+                cells.append(cell)
+        except KeyboardInterrupt:
+            stopped = "Stopped. Finished rows are saved; run the same command again to resume."
+        if options.output and cells:
+            write_text(options.output, training_numbers(table, cells).to_csv(index=False))
+        if cells:
+            print_table(table, cells)
+        if stopped:
+            sys.exit(stopped)
     except NeuralvizError as error:
         sys.exit(str(error))
-    if options.output:
-        training_numbers(table, cells).to_csv(options.output, index=False)
-    print_table(table, cells)
 
 
-def filled(
+def report_cells(
     rows: Sequence[TrainingRow],
     model: TextModel,
     texts: Sequence[str],
     labels: Sequence[str],
     seeds: Sequence[int],
     folder: Path | None = None,
-) -> list[TrainingCell]:
-    """All cells of the rows; says on standard error where it is."""
-    cells = []
+) -> Iterator[TrainingCell]:
+    """All cells of the rows, as they are filled; says on standard error where it is."""
     for event in fill_table(rows, model, texts, labels, seeds=seeds, folder=folder):
         if isinstance(event, TrainingCell):
-            cells.append(event)
+            yield event
         elif event.step % 10 == 0:
             moment = f"step {event.step} of {event.steps}"
             print(f"{event.row}, seed {event.seed}: {moment}", file=sys.stderr, flush=True)
-    return cells
 
 
 def print_table(table: TrainingTable, cells: Sequence[TrainingCell]) -> None:

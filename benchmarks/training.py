@@ -25,7 +25,7 @@ import neuralviz  # noqa: F401  # before torch, which reads how threads wait
 # isort: split
 import torch
 
-from benchmarks.crops_tables import SEEDS, TrainingRow, filled, print_table, training_table
+from benchmarks.crops_tables import SEEDS, TrainingRow, print_table, report_cells, training_table
 from neuralviz.models import TextModel, load_text_model
 from neuralviz.paths import sample_data
 from neuralviz.training.settings import TrainingSettings
@@ -71,7 +71,7 @@ def main() -> None:
         chosen["table alone, crops"],
     ]
     texts, labels = rest["text"].tolist(), rest["chapter"].tolist()
-    cells = filled(rows, model, texts, labels, options.seeds, options.folder)
+    cells = [*report_cells(rows, model, texts, labels, options.seeds, options.folder)]
     print(f"\n### {options.model}\n")
     rates = ", ".join(f"{row.label} {row.settings.peak_rate:g}" for row in chosen.values())
     print(
@@ -93,7 +93,7 @@ def choose(model: TextModel, example: pd.DataFrame, folder: Path) -> dict[str, T
             for rate in rates
         ]
         before = TrainingRow(f"{way}, before", settings, is_trained=False)
-        first, *cells = filled([before, *rows], model, texts, labels, SEEDS[:1], folder)
+        first, *cells = report_cells([before, *rows], model, texts, labels, SEEDS[:1], folder)
         print_table(training_table("pairs"), [first, *cells])
         best = rows[max(range(len(rows)), key=lambda at: cells[at].layers[-1])].settings
         epochs = best.n_epochs if best.part == "table" else 1

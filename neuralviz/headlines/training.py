@@ -67,12 +67,11 @@ def _describe_change(lessons: Sequence[Lesson], label: str) -> str:
     if len(known) < len(hits) or len({one.snapshots[-1].step for one in lessons}) > 1:
         return begin(f"{sentence} {begin(UNSURE)}.")
     bounds = [paired_share_interval(right, known[0]) for right in known[1:]]
-    points = []
-    for verb, sign in (("helped", 1), ("did harm", -1)):
-        chosen = [
-            n for n, pair in zip(names, bounds, strict=True) if min(np.multiply(sign, pair)) > 0
-        ]
-        points += [f"{joined(chosen)} {verb}"] if chosen else []
+    points = [
+        f"{name} {'helped' if low > 0 else 'did harm'}"
+        for name, (low, high) in zip(names, bounds, strict=True)
+        if not low <= 0 <= high
+    ]
     differences = [(f"with {name}", pair) for name, pair in zip(names, bounds, strict=True)]
     if len(names) == 2:
         differences.append(("between the two", paired_share_interval(known[1], known[2])))
@@ -81,7 +80,7 @@ def _describe_change(lessons: Sequence[Lesson], label: str) -> str:
         f"{write_lead(0, (low, high), is_share=True)[1]} percentage points)"
         for name, (low, high) in differences
     ]
-    point = ", ".join(points) or "training made no significant difference"
+    point = joined(points) if points else "training made no significant difference"
     return f"{begin(point)}: {sentence} The difference is {joined(written)}."
 
 

@@ -94,10 +94,14 @@ def interval_figure(chart: Chart) -> go.Figure:
     """Values with intervals, hollow diamonds for published ones, and a line per baseline."""
     names = shorten_apart(chart.names or chart.labels, LABEL_LENGTH)
     colours = method_colours(chart.among or chart.labels)
-    rows = zip(names, chart.labels, chart.values, chart.intervals, strict=True)
+    finite = [value for value in chart.values if np.isfinite(value)]
+    written = iter(write_values(finite, chart.form.endswith("%")))  # as headlines do
     traces = [
         _interval_dot(name, value, interval, colours[label], chart.form)
-        for name, label, value, interval in rows
+        | {"text": [next(written) if np.isfinite(value) else ""]}
+        for name, label, value, interval in zip(
+            names, chart.labels, chart.values, chart.intervals, strict=True
+        )
     ]
     papers = zip(names, chart.published, strict=False)
     diamonds = [(entry[0], name, entry[1]) for name, entry in papers if entry]
@@ -140,8 +144,7 @@ def _interval_dot(name: str, value: float, interval: Interval, colour: str, form
         hover += f"<br>95% interval: {number(low, form)} to {number(high, form)}"
         error = {"type": "data", "symmetric": False, "thickness": 2.5, "width": 7}
         error |= {"array": [high - value], "arrayminus": [value - low]}
-    text = [number(value, form) if np.isfinite(value) else ""]
-    look: Trace = {"mode": "markers+text", "text": text, "textposition": "top center"}
+    look: Trace = {"mode": "markers+text", "textposition": "top center"}
     look |= {"textfont": {"size": SMALL_FONT_SIZE}, "cliponaxis": False, "showlegend": False}
     return dots([value], [name], colour, hover, size=13, error_x=error, name=name, **look)
 
@@ -370,12 +373,7 @@ def yardstick_figure(results: Results, data: int, yardstick: Yardstick) -> go.Fi
         return line_figure(chart, name, [settings[row] for row in rows])
     if options:
         return grid_figure(chart, {name: [s[row] for row in rows] for name, s in options.items()})
-    figure = interval_figure(chart)
-    is_finite = np.isfinite(chart.values)
-    written = iter(write_values(np.array(chart.values)[is_finite].tolist(), yardstick.is_share))
-    for trace, has_text in zip(figure.data, is_finite, strict=False):
-        trace.text = [next(written) if has_text else ""]  # with the digits of the headline
-    return figure
+    return interval_figure(chart)
 
 
 def _find_baselines(yardstick: Yardstick, measured: Measured) -> dict[str, float]:

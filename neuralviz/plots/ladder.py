@@ -10,7 +10,6 @@ import scipy  # its parts are loaded when they are first used
 from plotly.subplots import make_subplots
 
 from neuralviz.evaluation.ladder_results import FLOOR, LINEAR, NEURAL, PUBLISHED_OF, SENTENCE
-from neuralviz.headlines import write_values
 from neuralviz.plots.evaluation import Chart, interval_figure
 from neuralviz.plots.layers import scatter_figure
 from neuralviz.plots.theme import (
@@ -64,11 +63,7 @@ def ladder_figure(lines: Sequence[LadderLine], rungs: Sequence[Rung]) -> go.Figu
         published=published,
     )
     figure = interval_figure(chart)
-    is_known = [row is not None and np.isfinite(row.spearman) for row in rows]
-    known = [row.spearman for row, is_there in zip(rows, is_known, strict=True) if row and is_there]
-    written = iter(write_values(known, is_share=False))
-    for trace, name, is_there in zip(figure.data, names, is_known, strict=False):
-        trace.text = [next(written) if is_there else ""]  # with the digits of the headline
+    for trace, name in zip(figure.data, names, strict=False):
         rung = rung_of.get(name)
         trace.marker.color = RUNG_COLOURS[rung] if rung else _BASELINE_COLOURS.get(name, BEFORE)
         trace.marker.symbol = "circle" if rung else "square"

@@ -432,13 +432,11 @@ def _show_guesses(data: tuple[str, str], read: ReadText | None, _live: bool) -> 
         part = f" (first {n_tokens} of {n_all:,} tokens)" * (n_tokens < n_all)
         moments = {"before": before} | ({"after": after} if after else {})
         for moment, lens in moments.items():
-            title = f"Guesses {moment} training on the text{part}"
+            title = f"Guesses {moment} training on the text" if lens.has_head else "Nearest tokens"
             map_key = f"{LENS_KEY}-{moment}"
             with hide_on_stage(map_key), allow_swiping(f"{map_key}-wide", 140 + 56 * n_tokens):
                 show_figure(
-                    plots.lens_figure(
-                        lens, title if lens.has_head else f"Nearest tokens{part}", position
-                    ),
+                    plots.lens_figure(lens, title + part, position),
                     f"lens-{moment}",
                     partial(_list_guesses, lens),
                     provenance,
