@@ -263,12 +263,11 @@ def describe_separation(
         if all(map(len, sides)):
             means = [number(float(products.mean(dtype=np.float64)), ".2f") for products in sides]
             same, other = name_kinds(results.data[data], quote)
-            of_other = "as have" if means[0] == means[1] else f"{means[1]} have"
+            of_kinds = f"{means[0]} for {same}, {means[1]} for {other}"
+            if means[0] == means[1]:
+                of_kinds = f"{means[0]} both for {same} and for {other}"
             method = short_name(results, name)(label)
-            return (
-                f"With {method}, {same} have an average cosine similarity of {means[0]}, "
-                f"{other} {of_other.split()[0]}."
-            )
+            return f"With {method}, the average cosine similarity is {of_kinds}."
     return ""
 
 
@@ -364,10 +363,10 @@ def describe_confusion(confusion: Confusion, label: str, quote: Name) -> str:
     place, matrix = find_confused(confusion), confusion.merge_rarest()
     if place is None:
         return ""
-    own, taken = (quote(matrix.labels[i]) for i in place)
+    own, other = (quote(matrix.labels[i]) for i in place)
     n = int(matrix.counts[place[0]].sum())
     share = percent(int(matrix.counts[place]) / n)
-    return f"With {label}, {share} of the {many(n, 'text')} of {own} are taken for {taken}."
+    return f"With {label}, {share} of the {many(n, 'text')} of {own} are taken for {other}."
 
 
 def describe_followed_quality(

@@ -110,8 +110,10 @@ def describe_lens(before: Lens, after: Lens | None, position: int) -> str:
     sentence = f"At the last layer, the model gives the hidden “{word}” a probability of"
     if after is None:
         return f"{sentence} {percent(share)}."
-    tuned = after.values[position, -1]
-    later = percent(tuned) if np.isfinite(tuned) else "none, as its weights are no numbers"
+    after_share = after.values[position, -1]
+    later = (
+        percent(after_share) if np.isfinite(after_share) else "none, as its weights are no numbers"
+    )
     return f"{sentence} {percent(share)}, after training on the text {later}."
 
 

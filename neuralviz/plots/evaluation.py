@@ -94,14 +94,13 @@ def interval_figure(chart: Chart) -> go.Figure:
     """Values with intervals, hollow diamonds for published ones, and a line per baseline."""
     names = shorten_apart(chart.names or chart.labels, LABEL_LENGTH)
     colours = method_colours(chart.among or chart.labels)
+    rows = zip(names, chart.labels, chart.values, chart.intervals, strict=True)
     finite = [value for value in chart.values if np.isfinite(value)]
-    written = iter(write_values(finite, chart.form.endswith("%")))  # as headlines do
+    texts = iter(write_values(finite, chart.form.endswith("%")))  # as headlines do
     traces = [
         _interval_dot(name, value, interval, colours[label], chart.form)
-        | {"text": [next(written) if np.isfinite(value) else ""]}
-        for name, label, value, interval in zip(
-            names, chart.labels, chart.values, chart.intervals, strict=True
-        )
+        | {"text": [next(texts) if np.isfinite(value) else ""]}
+        for name, label, value, interval in rows
     ]
     papers = zip(names, chart.published, strict=False)
     diamonds = [(entry[0], name, entry[1]) for name, entry in papers if entry]
@@ -115,7 +114,8 @@ def interval_figure(chart: Chart) -> go.Figure:
     )
     for place, (name, value) in enumerate(chart.baselines.items()):
         side = "left" if value < np.mean(widen(chart.ends)) else "right"
-        label = {"text": name, "xanchor": side, "yanchor": "bottom", "yshift": 18 * place}
+        label = {"text": f"{name} {percent(value)}", "xanchor": side, "yanchor": "bottom"}
+        label["yshift"] = 18 * place
         figure.add_vline(x=value, line=_baseline_look(place), annotation=label, layer="below")
     _move_labels(figure, list(chart.baselines.values()), chart)
     if chart.baselines:
@@ -213,18 +213,14 @@ def overlap_figure(labels: Sequence[str], overlap: Overlap, title: str) -> go.Fi
 
 
 def confusion_figure(
-    confusion: Confusion, title: str, framed: tuple[int, int] | None = None
+    confusion: Confusion, title: str, place: tuple[int, int] | None = None
 ) -> go.Figure:
-    """[own label, predicted label] shares of each label's texts; a frame around a cell."""
+    """[own label, predicted label] shares of each label's texts; a frame around a ``place``."""
     names, counts = shorten_apart(confusion.labels, LABEL_LENGTH), confusion.counts
     share = counts / counts.sum(axis=1, keepdims=True)
     bar = {"colorbar": {"title": {"text": "share"}, "tickformat": ".0%"}}
-    look = {
-        "customdata": counts,
-        **bar,
-        **_CELL_FONT,
-        **cell_labels(np.where(counts, share, np.nan), percent),
-    }
+    labels = cell_labels(np.where(counts, share, np.nan), percent)
+    look = {"customdata": counts, **bar, **_CELL_FONT, **labels}
     hover = "label %{y}<br>predicted %{x}<br>%{customdata:,} texts, %{z:.1%}"
     axis = {"type": "category", **_NAMES}
     figure = draw(
@@ -234,8 +230,8 @@ def confusion_figure(
         {"title": "own label", **axis, **TOP_DOWN},
         height=240 + 36 * len(names),
     )
-    if framed is not None:
-        (row, column), frame = framed, {"color": VERMILLION, "width": 4}
+    if place is not None:
+        (row, column), frame = place, {"color": VERMILLION, "width": 4}
         ends = {"y0": row - 0.5, "y1": row + 0.5, "x0": column - 0.5, "x1": column + 0.5}
         figure.add_shape(type="rect", line=frame, **ends)
     return figure
@@ -384,9 +380,7 @@ def _find_baselines(yardstick: Yardstick, measured: Measured) -> dict[str, float
     if accuracy is None:
         return {}
     baselines = {"majority baseline": accuracy.baseline, "TF-IDF baseline": accuracy.tfidf}
-    named = {name: value for name, value in baselines.items() if value is not None}
-    written = write_values([*named.values()], is_share=True)
-    return {f"{n} {v}": named[n] for n, v in zip(named, written, strict=True)}
+    return {name: value for name, value in baselines.items() if value is not None}
 
 
 def _read_published(results: Results, data: int, row: int, name: str) -> Published:

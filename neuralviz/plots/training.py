@@ -126,8 +126,8 @@ def accuracy_by_step_figure(lessons: Sequence[Lesson], label: str) -> go.Figure:
     lines = {lesson.settings.pairs: lesson for lesson in lessons if len(lesson.accuracy)}
     ends = [float(lesson.accuracy[-1, -1]) for lesson in lines.values()]
     whole = [share for share in [lessons[0].untrained] if share is not None]
-    written, traces = write_values(ends + whole, is_share=True), []
-    for (kind, lesson), share in zip(lines.items(), written, strict=False):
+    shares, traces = write_values(ends + whole, is_share=True), []
+    for (kind, lesson), share in zip(lines.items(), shares, strict=False):
         steps = [snapshot.step for snapshot in lesson.snapshots]
         hover, last = f"{kind}<br>step %{{x}}: %{{y:.1%}}", lesson.accuracy[:, -1]
         side = "top left" if last[-1] == max(ends) else "bottom left"
@@ -135,7 +135,7 @@ def accuracy_by_step_figure(lessons: Sequence[Lesson], label: str) -> go.Figure:
         traces.append(line(steps, last, PAIR_COLOURS[kind], hover, width=4, name=kind, **look))
         traces[-1]["mode"] += "+text"
     n_steps = max([lesson.steps for lesson in lessons] or [1])
-    accuracies = np.concatenate([trace["y"] for trace in traces] + [whole] or [[0, 1]])
+    accuracies = np.concatenate([*(trace["y"] for trace in traces), whole] if traces else [[0, 1]])
     room = max(0.1 * np.ptp(accuracies), (_LEAST_SPAN - np.ptp(accuracies)) / 2)
     figure = draw(
         traces,
@@ -144,10 +144,10 @@ def accuracy_by_step_figure(lessons: Sequence[Lesson], label: str) -> go.Figure:
         ACCURACY | {"range": [accuracies.min() - room, accuracies.max() + room]},
         showlegend=False,
     )
-    for reached in whole:
-        name = {"text": f"whole model, untrained: {written[-1]}", "xanchor": "left", "x": 0}
+    for level in whole:
+        name = {"text": f"whole model, untrained: {shares[-1]}", "xanchor": "left", "x": 0}
         look = {"dash": "dash", "color": BEFORE, "width": 2}
-        figure.add_hline(y=reached, line=look, annotation=name | {"yanchor": "bottom"})
+        figure.add_hline(y=level, line=look, annotation=name | {"yanchor": "bottom"})
     return figure
 
 

@@ -37,7 +37,7 @@ def check_on_stage(page: Page, slide: str, terms: str, n_steps: int = 0) -> None
     shown = page.locator(f".{slide}")
     expect(shown.get_by_text(terms)).to_be_visible()
     expect(shown.locator("[class*='st-key-headline-']").first).to_be_in_viewport()
-    expect(shown.locator(".main-svg").first).to_be_in_viewport()
+    expect(shown.locator(".main-svg:visible").first).to_be_in_viewport()
     assert problems(page) == []
     assert page.evaluate(BEYOND) == []
     page.keyboard.press("Escape")
