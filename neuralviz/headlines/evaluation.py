@@ -363,10 +363,10 @@ def describe_confusion(confusion: Confusion, label: str, quote: Name) -> str:
     place, matrix = find_confused(confusion), confusion.merge_rarest()
     if place is None:
         return ""
-    own, other = (quote(matrix.labels[i]) for i in place)
+    label_of, label_to = (quote(matrix.labels[i]) for i in place)
     n = int(matrix.counts[place[0]].sum())
     share = percent(int(matrix.counts[place]) / n)
-    return f"With {label}, {share} of the {many(n, 'text')} of {own} are taken for {other}."
+    return f"With {label}, {share} of the {many(n, 'text')} of {label_of} are taken for {label_to}."
 
 
 def describe_followed_quality(

@@ -111,10 +111,10 @@ def describe_lens(before: Lens, after: Lens | None, position: int) -> str:
     if after is None:
         return f"{sentence} {percent(share)}."
     after_share = after.values[position, -1]
-    later = (
+    ending = (
         percent(after_share) if np.isfinite(after_share) else "none, as its weights are no numbers"
     )
-    return f"{sentence} {percent(share)}, after training on the text {later}."
+    return f"{sentence} {percent(share)}, after training on the text {ending}."
 
 
 TEXT_IN_SHORT = (
@@ -218,10 +218,10 @@ def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
     else:
         first, second = write_values([rung.spearman, best.spearman], is_share=False)
         doubt = "does not clearly beat" if rung.spearman > best.spearman else "does not beat"
-        verb, no = "beats" if bounds[0] > 0 else doubt, "not " * (bounds[0] <= 0 <= bounds[1])
+        verb, negation = "beats" if bounds[0] > 0 else doubt, "not " * (bounds[0] <= 0 <= bounds[1])
         sentence = (
             f"The best network, **{rung.name}**, {verb} {best.name}: its Spearman correlation with "
-            f"people's scores is {first} on {pairs}, against {second}. The difference is {no}"
+            f"people's scores is {first} on {pairs}, against {second}. The difference is {negation}"
             f"significant (95% interval: {write_lead(0, bounds, is_share=False)[1]})."
         )
     networks = many(sum(bool(line.rung) for line in lines), "network")

@@ -50,21 +50,22 @@ def describe_lessons(
 
 def _describe_change(lessons: Sequence[Lesson], label: str) -> str:
     """The shares of texts before and after, and once all is over, what helped, and how sure."""
-    start, later = lessons[0].snapshots[0], [one for one in lessons if one.snapshots[-1].step]
-    shares = [lessons[0].accuracy[0, -1], *(lesson.accuracy[-1, -1] for lesson in later)]
-    before, *after = write_values([float(share) for share in shares], is_share=True)
+    start = lessons[0].snapshots[0]
+    active = [lesson for lesson in lessons if lesson.snapshots[-1].step]
+    shares = [lessons[0].accuracy[0, -1], *(lesson.accuracy[-1, -1] for lesson in active)]
+    start_share, *end_shares = write_values([float(share) for share in shares], is_share=True)
     sample = "texts" if start.right is None else many(len(start.right), "text")
-    names = [f"**{lesson.settings.pairs}**" for lesson in later]
-    sentence = f"{predict_labels(label, K)} {before} of {sample} before training"
-    if not later:
+    names = [f"**{lesson.settings.pairs}**" for lesson in active]
+    sentence = f"{predict_labels(label, K)} {start_share} of {sample} before training"
+    if not active:
         return begin(f"{sentence}.")
-    ends = [f"{share} after {name}" for share, name in zip(after, names, strict=True)]
+    ends = [f"{share} after {name}" for share, name in zip(end_shares, names, strict=True)]
     sentence += f", {joined(ends)}."
     if not all(lesson.is_over for lesson in lessons):
         return begin(sentence)
-    hits = [start.right, *(lesson.snapshots[-1].right for lesson in later)]
+    hits = [start.right, *(lesson.snapshots[-1].right for lesson in active)]
     hits_of_all = [right for right in hits if right is not None]
-    if len(hits_of_all) < len(hits) or len({one.snapshots[-1].step for one in lessons}) > 1:
+    if len(hits_of_all) < len(hits) or len({lesson.snapshots[-1].step for lesson in lessons}) > 1:
         return begin(f"{sentence} {begin(UNSURE)}.")
     bounds = [paired_share_interval(right, hits_of_all[0]) for right in hits_of_all[1:]]
     points = [
@@ -72,15 +73,14 @@ def _describe_change(lessons: Sequence[Lesson], label: str) -> str:
         for name, (low, high) in zip(names, bounds, strict=True)
         if not low <= 0 <= high
     ]
-    differences = [(f"with {name}", pair) for name, pair in zip(names, bounds, strict=True)]
+    compared = [f"with {name}" for name in names]
     if len(names) == 2:
-        differences.append(
-            ("between the two", paired_share_interval(hits_of_all[1], hits_of_all[2]))
-        )
+        compared.append("between the two")
+        bounds.append(paired_share_interval(hits_of_all[1], hits_of_all[2]))
     outcomes = [
-        f"{'not ' * (low <= 0 <= high)}significant {name} (95% interval: "
+        f"{'not ' * (low <= 0 <= high)}significant {clause} (95% interval: "
         f"{write_lead(0, (low, high), is_share=True)[1]} percentage points)"
-        for name, (low, high) in differences
+        for clause, (low, high) in zip(compared, bounds, strict=True)
     ]
     point = joined(points) if points else "training made no significant difference"
     return f"{begin(point)}: {sentence} The difference is {joined(outcomes)}."

@@ -114,8 +114,8 @@ def interval_figure(chart: Chart) -> go.Figure:
     )
     for place, (name, value) in enumerate(chart.baselines.items()):
         side = "left" if value < np.mean(widen(chart.ends)) else "right"
-        label = {"text": f"{name} {percent(value)}", "xanchor": side, "yanchor": "bottom"}
-        label["yshift"] = 18 * place
+        text = f"{name} {percent(value)}"
+        label = {"text": text, "xanchor": side, "yanchor": "bottom", "yshift": 18 * place}
         figure.add_vline(x=value, line=_baseline_look(place), annotation=label, layer="below")
     _move_labels(figure, list(chart.baselines.values()), chart)
     if chart.baselines:
