@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 MAX_VALUES = 10  # texts; more leave no room for numbers in the cells
 MAX_NAMES = 16  # texts; more leave no room for the texts beside their rows
-FEW_TEXTS, LARGE_VALUES, SMALL_VALUES = 6, 14, 10  # px of the numbers, equal in all heatmaps
+FEW_TEXTS, LARGE_VALUES, SMALL_VALUES = 6, 18, 10  # px of the numbers, equal in all heatmaps
 MAX_TICKS, SMALL_TICKS = 9, 12  # of many texts; px of letters where all of up to 16 have one
 ROOM_FOR_TEXTS = 640  # px, from which on rows have the texts and not their numbers alone
 ROW_HEIGHT, ROOM_AROUND = 21, 110  # px: of a row with its text, of what is around all rows
@@ -164,7 +164,7 @@ def similarity_page(
 
 def _bar_below(title: str, limits: tuple[float, float], least: float = 0) -> dict[str, Any]:
     place = {"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom", "thickness": 10}
-    return {**place, "title": {"text": title, "side": "bottom"}, **even_ticks(limits, least)}
+    return {**place, "title": {"text": title, "side": "top"}, **even_ticks(limits, least)}
 
 
 def _matrix(
