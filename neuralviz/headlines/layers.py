@@ -84,16 +84,13 @@ def describe_best_layer(
 
 def explain_lens(before: Lens, after: Lens | None, position: int) -> str:
     """What the figure of a token shows, and the terms of its headline; plain text."""
-    layers = "steps (layers; layer 0: before the first)"
-    if before.has_head:
-        sentence = (
-            f"The model guesses the hidden word from the others, anew after each of its {layers}."
-        )
-    else:
+    sentence = "The model guesses the hidden word from the others, anew after each of its"
+    if not before.has_head:
         sentence = (
             "Each token (a word, a piece of one, or a sign) has a list of numbers in the embedding "
-            f"table, changed in {layers}. Cosine similarity: 1: alike, 0: unrelated."
+            "table. Cosine similarity: 1: alike, 0: unrelated. The model changes the list in"
         )
+    sentence += " steps (layers; layer 0: before the first)."
     sentence += " Training: the model practises on this text alone." * (after is not None)
     return sentence + " ## continues a word or number." * before.names[position].startswith("##")
 
@@ -102,10 +99,9 @@ def describe_lens(before: Lens, after: Lens | None, position: int) -> str:
     """How probable a hidden token is at the last layer, before and after micro-tuning."""
     word, share = before.names[position], before.values[position, -1]
     if not before.has_head:
-        first, last = (number(float(before.values[position, i]), ".2f") for i in (0, -1))
         return (
-            "This model has no prediction head, but an embedding table: the cosine similarity of "
-            f"“{word}” with its own row there is {first} at layer 0, {last} at the last layer."
+            "This model has no prediction head, but an embedding table: at the last layer, the "
+            f"cosine similarity of “{word}” with its own row there is {number(share, '.2f')}."
         )
     sentence = f"At the last layer, the model gives the hidden “{word}” a probability of"
     if after is None:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from neuralviz.headlines import (
-    UNSURE,
     begin,
     explain_interval,
     predict_labels,
@@ -61,12 +60,11 @@ def _describe_change(lessons: Sequence[Lesson], label: str) -> str:
         return begin(f"{sentence}.")
     ends = [f"{share} after {name}" for share, name in zip(end_shares, names, strict=True)]
     sentence += f", {joined(ends)}."
-    if not all(lesson.is_over for lesson in lessons):
-        return begin(sentence)
     hits = [start.right, *(lesson.snapshots[-1].right for lesson in active)]
     hits_of_all = [right for right in hits if right is not None]
-    if len(hits_of_all) < len(hits) or len({lesson.snapshots[-1].step for lesson in lessons}) > 1:
-        return begin(f"{sentence} {begin(UNSURE)}.")
+    ends_of_all = {(lesson.is_over, lesson.snapshots[-1].step) for lesson in lessons}
+    if len(hits_of_all) < len(hits) or len(ends_of_all) > 1 or not lessons[0].is_over:
+        return begin(sentence)
     bounds = [paired_share_interval(right, hits_of_all[0]) for right in hits_of_all[1:]]
     points = [
         f"{name} {'helped' if low > 0 else 'did harm'}"

@@ -175,8 +175,7 @@ def residual_figure(rung: Rung, errors: np.ndarray) -> go.Figure:
     figure = draw([histogram], "Errors: in colour, half of the pairs", x, y, margin={"t": 80})
     for end, side in ((-half, "right"), (half, "left")):
         label = {"text": number(end, ".2f"), "xanchor": side, "yanchor": "bottom"}
-        look = {"color": GROUND, "width": 2, "dash": "dash"}
-        figure.add_vline(x=end, line=look, annotation=label)
+        figure.add_vline(x=end, line={"color": GROUND, "dash": "dash"}, annotation=label)
     return figure
 
 

@@ -565,7 +565,8 @@ def _show_state(state: EvaluationState, live: bool) -> None:
         if yardstick is not None:
             names = _name_method, _shorten_value
             terms = headlines.explain_terms(results, 0, yardstick, *names, verdict)
-            show_only_on_stage("evaluation-terms").markdown(terms)
+            notes = [note for note in results.data[0].notes if note.startswith("Skipped")]
+            show_only_on_stage("evaluation-terms").markdown(plain(" ".join([*notes, ""])) + terms)
         has_figure = not live and shown is not None and shown.show_proof()
         if not has_figure:
             with hide_on_stage("evaluation-so-far") if live else nullcontext():
