@@ -30,6 +30,7 @@ from neuralviz.plots.theme import (
     shorten,
     symmetric_range,
     token_bars,
+    widen,
 )
 from neuralviz.words import many, number, write_guess, write_loss
 
@@ -240,7 +241,7 @@ def shares_figure(words: Sequence[str], shares: np.ndarray) -> go.Figure:
         [bars(np.arange(len(percents)), percents, AFTER, hover, **look)],
         title,
         name_axis(words, 14, autotickangles=[0, -45, -90], showgrid=False),
-        {"title": "share of the change, %", "zeroline": True},
+        {"title": "share of the change, %", "range": widen([0, *percents], 0.12)},
         bargap=0.15,
     )
 
