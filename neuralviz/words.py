@@ -84,6 +84,11 @@ def percent(share: float, digits: int = 0) -> str:
     return f"{share:.{digits}%}"
 
 
+def write_guess(probability: float) -> str:
+    """As percent, below 10% with a decimal: ``60%``, ``3.7%``."""
+    return percent(probability, int(probability < 0.0995))
+
+
 def about_seconds(seconds: float) -> str:
     """``about 40 s``, ``about 3 min`` or ``about 2 h``."""
     if seconds < 90:

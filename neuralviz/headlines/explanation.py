@@ -12,10 +12,7 @@ from neuralviz.evaluation.explanation import Passages
 from neuralviz.headlines import write_values
 from neuralviz.words import joined, number
 
-CANCELLING = (
-    2.0  # sum of the contributions without their signs, over the cosine; above: they cancel
-)
-LEAST_SUM = 0.05  # smaller ones are written with another decimal
+CANCELLING = 5.0  # a text's sums of words without their signs, over the cosine: above, they cancel
 
 
 class NamedPairs(NamedTuple):
@@ -45,35 +42,46 @@ class NamedPairs(NamedTuple):
         return [(self.first[i], self.second[j], float(inner[i, j])) for i, j in places]
 
 
-def describe_words(by_method: Mapping[str, NamedPairs], *, are_equal: bool) -> str:
-    """By each method, the word that adds most to a cosine; silent where several do.
+def describe_words(
+    by_method: Mapping[str, NamedPairs],
+    sides: Sequence[str] = ("the first text", "the second text"),
+    *,
+    are_equal: bool,
+) -> str:
+    """The word that adds most to a cosine, by the method for which it is the largest share.
 
-    A second paragraph tells where large parts cancel.
+    A second paragraph tells where parts cancel.
     """
     if are_equal and all(round(pairs.cosine, 6) == 1 for pairs in by_method.values()):
         return "The texts are equal, so every word meets itself, and the cosine is 1."
-    clauses, cancelling = [], []
+    claims, cancelling = [], []
     for method, pairs in by_method.items():
-        inner = pairs.contributions[:-1, :-1]
-        if np.abs(inner).sum() > CANCELLING * abs(pairs.cosine):
-            high, low = (np.clip(sign * inner, 0, None).sum() for sign in (1, -1))
-            values = f"{number(high, '.2f')} and take away {number(low, '.2f')}"
-            cancelling.append(f"by {method}, pairs of words add {values}")
-        sums = np.concatenate([pairs.contributions.sum(axis=axis)[:-1] for axis in (1, 0)])
-        written = ".2f" if sums.max() >= LEAST_SUM else ".3f"
-        largest = number(sums.max(), written)
-        names = {
-            name
-            for name, value in zip([*pairs.first, *pairs.second], sums, strict=True)
-            if number(value, written) == largest
+        sums = [pairs.contributions.sum(axis=axis)[:-1] for axis in (1, 0)]
+        if max(np.abs(side).sum() for side in sums) > CANCELLING * abs(pairs.cosine):
+            cancelling.append(method)
+        most, cosine = max(side.max(initial=0) for side in sums), number(pairs.cosine, ".2f")
+        largest = number(most, ".2f")
+        words = {
+            textwrap.shorten(name, 60, placeholder=" …"): place
+            for place, (names, side) in enumerate(zip(pairs[:2], sums, strict=True))
+            for name, value in zip(names, side, strict=True)
+            if number(value, ".2f") == largest
         }
-        if sums.max() > 0 and len(names) == 1:
-            name = textwrap.shorten(names.pop(), 60, placeholder=" …")
-            clauses.append(f"“{name}” by {method} ({largest} of {number(pairs.cosine, written)})")
-    most = "What adds most to the cosine similarity is"
-    sentence = f"{most} {joined(clauses)}." if clauses else ""
-    cancels = f"Large parts cancel: {'; '.join(cancelling)}." if cancelling else ""
-    return f"{sentence}\n\n{cancels}".strip()
+        claim = f"several words add most to the cosine similarity of {joined(sides)} ({cosine})"
+        share = most / pairs.cosine if 0 < most <= pairs.cosine else 0.0
+        if len(words) == 1:
+            (word, place), *_ = words.items()
+            rest = f" of {cosine}" if share else f"; all else takes that down to {cosine}"
+            claim = (
+                f"“{word}” in {sides[place]} adds most to its cosine similarity with "
+                f"{sides[1 - place]}: {largest}{rest}"
+            )
+        if most > 0:
+            claims.append((len(words) == 1, share, f"By {method}, {claim}."))
+    sentence = max(claims, key=lambda claim: claim[:2])[2] if claims else ""
+    if cancelling:
+        sentence += f"\n\nBy {joined(cancelling)}, what words add and take away largely cancels."
+    return sentence.strip()
 
 
 def describe_deletions(agreements: Mapping[str, float]) -> str:

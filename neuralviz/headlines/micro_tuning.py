@@ -12,7 +12,7 @@ from neuralviz.evaluation.similarity import most_similar
 from neuralviz.headlines import begin, write_range, write_times
 from neuralviz.micro_tuning.blanks import describe_blanks, read_hidden_word
 from neuralviz.models import BUNDLED
-from neuralviz.words import joined, many, name_texts, number, percent
+from neuralviz.words import joined, many, name_texts, number, percent, write_guess
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.similarity import Similarity
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 QUOTED = 28  # characters of a text
 LONGEST_WORD = 24  # characters of a word in a sentence
 NAMED = 3  # words with the largest shares
-VISIBLE = 0.02  # size of a share whose bar is clearly seen
+VISIBLE = 0.005  # size of a share whose bar has a value
 MOST_GUESSES = 5  # in a sentence
 UNREADABLE = 0.5  # share of a text's tokens that are unknown to the vocabulary
 EMBEDDING_IN_SHORT = (
@@ -36,6 +36,11 @@ def explain_tuning(settings: TuningSettings) -> str:
     """What micro-tuning is, in a sentence of markdown."""
     words = "words" if settings.predict_unmasked else "masked (hidden) words"
     return f"**Micro-tuning** trains the model on one text alone, to predict the text's {words}."
+
+
+def write_loss(loss: float) -> str:
+    """``3.37``, ``12.3``."""
+    return number(loss, "#.3g").rstrip(".")
 
 
 def describe_learning(record: RunRecord, text: int) -> str:
@@ -53,7 +58,7 @@ def describe_learning(record: RunRecord, text: int) -> str:
     epochs = np.flatnonzero(np.isfinite(curve)).tolist()
     if not epochs:
         return _describe_first_parts(record, text)
-    first, last = (number(curve[epoch], "#.3g").rstrip(".") for epoch in (0, epochs[-1]))
+    first, last = (write_loss(curve[epoch]) for epoch in (0, epochs[-1]))
     words = "words" if record.settings.predict_unmasked else "masked words"
     if not epochs[-1]:
         return f"At first, the model's error at the {words} of {name}, called loss, is {first}."
@@ -128,11 +133,12 @@ def describe_shares(by_text: Mapping[str, tuple[Sequence[str], np.ndarray]]) -> 
     if not parts:
         return ""
     is_one = len(parts) == 1 and sum(map(len, named.values())) == 1
-    share, verb = ("share", "comes") if is_one else ("shares", "come")
-    return (
-        f"Among words, the largest {share} of the change in the weights {verb} from "
-        f"{', and from '.join(parts)}."
+    subject, verb = (
+        ("word with the largest share", "is")
+        if is_one
+        else ("words with the largest shares", "are")
     )
+    return f"The {subject} of the change in the weights {verb} {', and '.join(parts)}."
 
 
 def _name_largest(words: Sequence[str], shares_of_places: np.ndarray) -> dict[str, float]:
@@ -235,10 +241,9 @@ def describe_masks(inputs: MaskedInputs) -> str:
     times = inputs.times_masked
     if not times.all():  # with a shift by j + 1, token j is masked: only the last one may be left
         return "The last token is never masked: the model does not have to predict it."
-    inputs_in_words = many(len(inputs.masked), "masked input")
     return (
-        f"In {inputs_in_words} (rows), every token is masked {write_times(times)}, and the model "
-        "predicts it from the tokens that are kept."
+        f"Each row is one exercise: over {many(len(inputs.masked), 'row')}, every token is hidden "
+        f"{write_times(times)}."
     )
 
 
@@ -270,9 +275,9 @@ TIE = 0.005  # cosine similarities that differ by less look equal with two digit
 def describe_story(walk: Walkthrough) -> list[str]:
     """Four sentences: a blank, the training, the blank again, two texts compared."""
     guess, losses = walk.blank.before[0], walk.losses
-    first, last = (number(loss, ".2f") for loss in losses[[0, -1]])
+    first, last = map(write_loss, losses[[0, -1]])
     hidden = read_hidden_word(walk.text.text, walk.sentence)
-    answer, share = "the model's best guess for the blank is", percent(guess.before)
+    answer, share = "the model's best guess for the blank is", write_guess(guess.before)
     if hidden.casefold() == guess.token.casefold():
         guessing = f"The model guesses the hidden word, “{hidden}” ({share})."
     elif hidden:

@@ -10,12 +10,13 @@ import numpy as np
 from neuralviz.evaluation.similarity import (
     Similarity,
     agree_by_chance,
-    furthest_apart,
     most_similar,
     nearest_shares,
+    order_apart,
     pair_indices,
     random_share,
     rank_correlations,
+    rank_differences,
     usable_labels,
 )
 from neuralviz.headlines import (
@@ -112,17 +113,22 @@ def describe_agreement(
 
 def _describe_difference(first: Similarity, second: Similarity, hardly_read: Sequence[int]) -> str:
     """On which texts two methods ``differ most …``; empty where they do on none."""
-    pair = furthest_apart(first, second, hardly_read)
-    if pair is None or first.ranks[pair] == second.ranks[pair]:
+    pairs = order_apart(first, second, hardly_read)
+    gaps = np.abs(rank_differences(first, second)[*pairs.T])
+    if not gaps.max(initial=0):
         return ""
+    pair, *others = map(tuple, pairs[gaps == gaps[0]].tolist())
     first_rank, second_rank = (f"{round(s.ranks[pair]):,}" for s in (first, second))
     n_pairs = f"{np.isfinite(first.of_pairs).sum():,}"
     are_read = bool(hardly_read) and not {*pair}.intersection(hardly_read)
     among = " of those that the bundled model reads" * are_read
+    if others:
+        named = name_texts(others[0]) if len(others) == 1 else f"{len(others):,} other pairs"
+        among += f", and as much on {named}"
     return (
-        f"differ most on texts {pair[0] + 1} and {pair[1] + 1}{among}: this pair has rank "
-        f"{first_rank} of {n_pairs} by {first.method}, {second_rank} by {second.method} (1: most "
-        "similar)"
+        f"differ most on {name_texts(pair)}{among}: {'the first' if others else 'this'} pair has "
+        f"rank {first_rank} of {n_pairs} pairs by {first.method}, {second_rank} by {second.method} "
+        "(1: most similar)"
     )
 
 

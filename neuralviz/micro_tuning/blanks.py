@@ -9,7 +9,7 @@ import numpy as np
 
 from neuralviz.errors import TextError
 from neuralviz.micro_tuning.events import FilledBlank, TextReport
-from neuralviz.words import number, percent
+from neuralviz.words import number, write_guess
 
 BLANK = "___"
 MAX_BLANKS = 5
@@ -99,8 +99,8 @@ def describe_blanks(blanks: Sequence[FilledBlank], action: str) -> str:
         still = "still " if last.token == first.token else ""
         sentences.append(
             f"Before, the model's best guess for {name} was “{first.token}” "
-            f"({percent(first.before)}); after {action} it is {still}“{last.token}” "
-            f"({percent(last.after)})."
+            f"({write_guess(first.before)}); after {action} it is {still}“{last.token}” "
+            f"({write_guess(last.after)})."
         )
     return " ".join(sentences)
 

@@ -13,7 +13,6 @@ from neuralviz.evaluation.similarity import Similarity, rank_differences
 from neuralviz.plots.report import About, figure_html, page_html
 from neuralviz.plots.theme import (
     CIVIDIS,
-    NOT_MEASURED,
     SMALL_FONT_SIZE,
     TOP_DOWN,
     Trace,
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
 MAX_VALUES = 10  # texts; more leave no room for numbers in the cells
 MAX_NAMES = 16  # texts; more leave no room for the texts beside their rows
-FEW_TEXTS, LARGE_VALUES, SMALL_VALUES = 6, 14, 10  # px of the numbers, equal in all heatmaps
+FEW_TEXTS, LARGE_VALUES, SMALL_VALUES = 6, 18, 10  # px of the numbers, equal in all heatmaps
 MAX_TICKS, SMALL_TICKS = 9, 12  # of many texts; px of letters where all of up to 16 have one
 ROOM_FOR_TEXTS = 640  # px, from which on rows have the texts and not their numbers alone
 ROW_HEIGHT, ROOM_AROUND = 21, 110  # px: of a row with its text, of what is around all rows
@@ -100,9 +99,16 @@ def difference_heatmap(first: Similarity, second: Similarity, layout: Layout) ->
     first_name, second_name = escape(first.method), escape(second.method)
     title = f"orange: more similar by {first_name}, purple: by {second_name} (in ranks)"
     matrix["colorbar"] = _bar_below(title, limits, least=1)
-    return _draw_matrix(
-        matrix, f"Difference of the ranks by {first_name} and {second_name}", layout
-    )
+    title = f"Difference of the ranks by {first_name} and {second_name}"
+    if "text" in matrix:
+        title = f"Rank of each pair by {first_name} → by {second_name}"
+        ranks = (s.ranks[np.ix_(layout.order, layout.order)] for s in (first, second))
+        written = (cell_labels(one, "{:,.0f}".format)["text"] for one in ranks)
+        matrix["text"] = [
+            [f"{a}→{b}" * bool(a and b) for a, b in zip(*rows, strict=True)]
+            for rows in zip(*written, strict=True)
+        ]
+    return _draw_matrix(matrix, title, layout)
 
 
 def _draw_matrix(matrix: Trace, title: str, layout: Layout) -> go.Figure:
@@ -120,7 +126,7 @@ def _draw_matrix(matrix: Trace, title: str, layout: Layout) -> go.Figure:
         "ticktext": [layout.names[order[place]].partition(".")[0] for place in places],
         **({"tickfont": {"size": SMALL_TICKS}} if MAX_TICKS < len(order) <= MAX_NAMES else {}),
     }
-    figure = draw([matrix], title, x, {**x, **TOP_DOWN}, plot_bgcolor=NOT_MEASURED, meta={})
+    figure = draw([matrix], title, x, {**x, **TOP_DOWN}, meta={})
     if layout.groups is not None:
         _divide(figure, [layout.groups[i] for i in order])
     elif len(order) <= MAX_NAMES:
@@ -158,7 +164,7 @@ def similarity_page(
 
 def _bar_below(title: str, limits: tuple[float, float], least: float = 0) -> dict[str, Any]:
     place = {"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom", "thickness": 10}
-    return {**place, "title": {"text": title, "side": "bottom"}, **even_ticks(limits, least)}
+    return {**place, "title": {"text": title, "side": "top"}, **even_ticks(limits, least)}
 
 
 def _matrix(

@@ -27,22 +27,24 @@ if TYPE_CHECKING:
 
 NAME_LENGTH = 18  # characters of a word or sentence
 LINE_LENGTH = 11
+TOTAL = "sum"  # the name of the last column
 MOST_VALUES = 12  # words side by side with room for numbers
 
 
 def words_figure(names: Sequence[str], sums: Mapping[str, np.ndarray], title: str) -> go.Figure:
     """What each word adds to the cosine, a row a method, whose colours span its own range.
 
-    ``sums`` are [word].
+    ``sums`` are [word]; the last column is their total, without a colour.
     """
-    values = np.array(list(sums.values()))
-    peaks = np.array([symmetric_range(row)[1] for row in values])[:, None]
+    words = np.array(list(sums.values()))
+    names, values = [*names, TOTAL], np.c_[words, words.sum(axis=1)]
+    shares = np.array([row / symmetric_range(row)[1] for row in words])
     methods = list(map(escape, sums))
     labels = cell_labels(values) if len(names) <= 2 * MOST_VALUES else {}
     written = [[number(value, "+.3f") for value in row] for row in values]
     hovered = np.dstack([np.tile(list(map(escape, names)), (len(values), 1)), written])
     matrix = cells(
-        values / peaks,
+        np.c_[shares, np.zeros(len(shares))],
         np.arange(len(names)),
         methods,
         "%{y}: “%{customdata[0]}” adds %{customdata[1]}",
@@ -54,11 +56,11 @@ def words_figure(names: Sequence[str], sums: Mapping[str, np.ndarray], title: st
         **labels,
     )
     columns = [re.sub(r"^(\d+)\. .*", r"\1", name) for name in names]  # sentences by number
-    words = name_axis(columns, NAME_LENGTH, autotickangles=[0, -45, -90], ticks="", **BARE)
+    across = name_axis(columns, NAME_LENGTH, autotickangles=[0, -45, -90], ticks="", **BARE)
     if len(names) <= MOST_VALUES:  # sentences take two lines
         lines = [textwrap.wrap(shorten(name, NAME_LENGTH), LINE_LENGTH) for name in names]
-        words["ticktext"] = ["<br>".join(map(escape, name[:2])) for name in lines]
-    return draw([matrix], title, words, {**BARE, **TOP_DOWN, "type": "category", "ticks": ""})
+        across["ticktext"] = ["<br>".join(map(escape, name[:2])) for name in lines]
+    return draw([matrix], title, across, {**BARE, **TOP_DOWN, "type": "category", "ticks": ""})
 
 
 def pairs_figure(

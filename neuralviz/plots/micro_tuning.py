@@ -9,12 +9,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from neuralviz.headlines.micro_tuning import describe_progress, describe_settings, short_layer_names
+from neuralviz.headlines.micro_tuning import (
+    VISIBLE,
+    describe_progress,
+    describe_settings,
+    short_layer_names,
+    write_loss,
+)
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import (
     AFTER,
     BARE,
     BEFORE,
+    NAMES_OF_BARS,
     VERMILLION,
     Trace,
     bar_title,
@@ -30,7 +37,7 @@ from neuralviz.plots.theme import (
     symmetric_range,
     token_bars,
 )
-from neuralviz.words import many, number, percent
+from neuralviz.words import many, number, write_guess
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -44,7 +51,9 @@ PALE: Trace = {"width": 11, "size": 0, "opacity": 0.4}  # an earlier run's, seen
 MAX_CELLS = 100_000  # of an animated heatmap
 FEW_EPOCHS = 12
 MOST_WORDS = 60  # whose shares are drawn
-ON_STAGE = 6  # tokens of a blank in presentation mode
+FEW_WORDS = 18  # with room for upright values
+MOST_GUESSES = 6  # for a blank
+_LOSS_AXIS = {"title": "loss (0 would be perfect)", "rangemode": "tozero"}
 
 
 def describe_run(record: RunRecord, text: int = 0) -> About:
@@ -80,7 +89,8 @@ def loss_figure(
         n_epochs = max(n_epochs, earlier.settings.epochs)
     is_band = len(curves) > MAX_LINES
     traces += _band(curves[record.texts_like(text)]) if is_band else _other_curves(curves, text)
-    traces.append(_curve(curves[text], name, AFTER, width=4, size=8))
+    look: Trace = {"width": 4, "size": 8, **_label_ends(curves[text])}
+    traces.append(_curve(curves[text], name, AFTER, **look))
     # a point is seen by its mark, or by the line to another one
     traces = [t for t in traces if np.isfinite(t["y"]).sum() > ("marker" not in t)]
     has_epochs, parts = bool(traces), [part for part in record.parts if part.text == text]
@@ -91,9 +101,9 @@ def loss_figure(
         traces.append(dots(x, losses, BEFORE, hover, size=9, name=f"parts in epoch {n_done + 1}"))
     return draw(
         traces,
-        "Loss at the masked positions",
+        "Loss by epoch",
         _epoch_axis(n_epochs if has_epochs else 1),
-        {"title": "loss", "rangemode": "tozero"},
+        _LOSS_AXIS,
         showlegend=len(traces) > 1,
     )
 
@@ -110,10 +120,20 @@ def _curve(
     return line(epochs, curve, colour, hover, width=width, size=size, name=name, **extra)
 
 
+def _label_ends(curve: np.ndarray) -> Trace:
+    """On the stage, the first and the last known value above their points."""
+    text, known = [""] * len(curve), np.flatnonzero(np.isfinite(curve)).tolist()
+    for epoch in (*known[:1], *known[-1:]):
+        text[epoch] = write_loss(curve[epoch])
+    look: Trace = {"textposition": "top center", "textfont": {"size": 18}, "cliponaxis": False}
+    return {"text": text, "meta": {"stage": {"mode": "lines+markers+text"}}, **look}
+
+
 def _other_curves(curves: np.ndarray, text: int) -> list[Trace]:
     other_texts = [i for i in range(len(curves)) if i != text and np.isfinite(curves[i]).sum() > 1]
     name = "the other text" + "s" * (len(other_texts) > 1)
-    look: Trace = {"width": 2, "legendgroup": "others"}
+    # one line on the stage
+    look: Trace = {"width": 2, "legendgroup": "others", "meta": {"stage": {"visible": False}}}
     return [
         _curve(curves[i], name, BEFORE, showlegend=i == other_texts[0], **look) for i in other_texts
     ]
@@ -218,17 +238,17 @@ def shares_figure(words: Sequence[str], shares: np.ndarray) -> go.Figure:
         words, shares = [words[place] for place in places], shares[places]
         title += f": the {MOST_WORDS} largest shares"
     percents = np.asarray(shares) * 100
-    low, high = symmetric_range(percents)
     hover, names = "%{customdata}: %{y:,.1f}%", list(map(escape, words))
-    share_bars = bars(np.arange(len(percents)), percents, percents, hover, customdata=names)
-    # outlined, as bars near 0 take the background colour
-    share_bars["marker"] |= {"coloraxis": "coloraxis", "line": {"width": 1, "color": BEFORE}}
+    look: Trace = {"textposition": "outside", "constraintext": "none", "customdata": names}
+    look |= {"textangle": 0 if len(words) <= FEW_WORDS else -90}
+    look["text"] = [
+        number(share, ".0f") + "%" if abs(share) >= 100 * VISIBLE else "" for share in percents
+    ]
     return draw(
-        [share_bars],
+        [bars(np.arange(len(percents)), percents, AFTER, hover, **look)],
         title,
         name_axis(words, 14, autotickangles=[0, -45, -90], showgrid=False),
         {"title": "share of the change, %", "zeroline": True},
-        coloraxis={"cmin": low, "cmax": high, "showscale": False},
         bargap=0.15,
     )
 
@@ -238,13 +258,24 @@ def shares_width(words: Sequence[str]) -> int:
     return 80 + 13 * min(len(words), MOST_WORDS)
 
 
-def blank_figure(blank: FilledBlank, title: str, *, has_after: bool = True) -> go.Figure:
-    """Probabilities of the likeliest tokens before micro-tuning, and after it."""
-    entries = blank.candidates if has_after else blank.before
-    names = [f"“{escape(shorten(entry.token, 18))}”" for entry in entries]
+def blank_figure(
+    blank: FilledBlank, title: str, *, has_after: bool = True, hidden: str = ""
+) -> go.Figure:
+    """Probabilities of the likeliest tokens before micro-tuning, and after it, of a hidden word."""
+    entries = sorted(blank.candidates[:MOST_GUESSES], key=lambda entry: -entry.after)
+    if not has_after:
+        entries = [*blank.before]
+    is_hidden = [entry.token.casefold() == hidden.casefold() for entry in entries]
+    names = [
+        f"“{escape(shorten(entry.token, 18))}”" + "<br>(hidden word)" * marked
+        for entry, marked in zip(entries, is_hidden, strict=True)
+    ]
     sides = {"before": [entry.before for entry in entries]}
     if has_after:
         sides["after"] = [entry.after for entry in entries]
+    elif is_hidden[-1] and len(entries) > 1:  # no next best guess
+        names.insert(-1, "")
+        sides["before"].insert(-1, np.nan)
     return probabilities_figure(names, sides, title)
 
 
@@ -258,8 +289,7 @@ def probabilities_figure(
     traces, highest = [], np.nanmax([*sides.values()])
     for moment, values in sides.items():
         colour = {"before": BEFORE, "after": AFTER}[moment]
-        digits = int(highest < 0.1)  # so that bars of unlike lengths differ
-        known = ["" if np.isnan(value) else percent(value, digits) for value in values]
+        known = ["" if np.isnan(value) else write_guess(value) for value in values]
         written = [value.replace("less than ", "&lt; ") for value in known]
         hover = f"%{{customdata}} {moment}: %{{text}}"
         traces.append(token_bars(values, names, colour, hover, written, name=moment))
@@ -272,17 +302,16 @@ def probabilities_figure(
             "range": [0, min(highest * 1.25, 1.1)],
             "nticks": 6,
         },
-        {
-            "tickvals": list(range(len(names))),
-            "ticktext": names,
-            "range": [len(names) - 0.4, -0.6],
-            "showgrid": False,
-        },
+        _axis_of_bars(names),
         barmode="group",
         bargap=0.25,
         height=140 + 44 * len(names),
-        meta={"stage": {"yaxis.range": [min(len(names), ON_STAGE) - 0.4, -0.6]}},
     )
+
+
+def _axis_of_bars(names: Sequence[str]) -> dict[str, Any]:
+    places = {"tickvals": list(range(len(names))), "range": [len(names) - 0.4, -0.6]}
+    return {**NAMES_OF_BARS, **places, "ticktext": names, "autorange": False}
 
 
 KEPT, MASKED = "#C4C9CE", AFTER  # visible on light and dark pages
@@ -348,12 +377,19 @@ def blueprint_grid(
         {"text": f"<b>{bands[by_row[start]]}</b>", "y": tops[start], "showarrow": False, **place}
         for start in starts
     ]
+    middle = bottom + _BAND_HEAD / 2  # of the row below
+    titles += [
+        {"text": str(times), "x": place, "y": middle, "showarrow": False}
+        for place, times in zip(x.tolist(), inputs.times_masked[drawn], strict=True)
+    ]
     shifts = [
         f"shift {shift}" if row_number in starts else str(shift)
         for row_number, shift in enumerate(shift_of_row)
-    ]
+    ] + ["times"]
     if by_hand:
         shifts[0] = ""
+    ticks = np.append(tops + row / 2, middle)
+    bottom += _BAND_HEAD
     # a few tokens are horizontal, more are vertical
     longest = min(_LONGEST, max(map(len, tokens[drawn])))
     token_height = 40 if len(x) <= 16 else 30 + 8 * longest
@@ -371,8 +407,9 @@ def blueprint_grid(
         },
         {
             "range": [bottom, 0],
-            "tickvals": tops + row / 2 if row > 14 else [],
+            "tickvals": ticks if row > 14 else [],
             "ticktext": shifts,
+            "ticklabelstandoff": 6,
             **bare,
         },
         annotations=titles,
@@ -394,10 +431,10 @@ def _draw(
 def learning_figure(losses: np.ndarray) -> go.Figure:
     """[epoch] mean losses in nats, from before the first step on."""
     return _draw(
-        [_curve(losses, "the text", AFTER, width=5, size=11)],
-        "Loss at the masked positions",
+        [_curve(losses, "the text", AFTER, width=5, size=11, **_label_ends(losses))],
+        "Loss by epoch",
         _epoch_axis(len(losses) - 1),
-        {"title": "loss", "rangemode": "tozero"},
+        _LOSS_AXIS,
         bottom=60,
         showlegend=False,
     )
@@ -415,12 +452,7 @@ def cosines_figure(texts: Sequence[str], cosines: np.ndarray) -> go.Figure:
         [token_bars(cosines, names, AFTER, "%{customdata}: %{text}", written)],
         "Cosine similarity to text 1",
         {"range": [lowest - 0.12 * (lowest < 0), 1.08], "title": "cosine similarity"},
-        {
-            "tickvals": list(range(len(names))),
-            "ticktext": names,
-            "range": [len(names) - 0.4, -0.6],
-            "showgrid": False,
-        },
+        _axis_of_bars(names),
         bottom=60,
         showlegend=False,
     )

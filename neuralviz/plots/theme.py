@@ -53,7 +53,7 @@ def _scale(colours: Sequence[str]) -> list[list]:
 
 _CIVIDIS = _scale(sequential.Cividis)
 _PURPLE_TO_ORANGE = ["#3B1B6B", "#6F56A6", "#B3A9D3", None, "#F7B96B", "#D4760A", "#7F3B08"]
-_PURPLE_TO_ORANGE_DARK = ["#CDBFF2", "#9A83D6", "#553F8C", None, "#8A4A06", "#DD8420", "#FFD59E"]
+_PURPLE_TO_ORANGE_DARK = ["#B9A1FF", "#8F73DB", "#553F8C", None, "#8A4A06", "#DD8420", "#FFB54D"]
 
 # Points on the page background: invisible ends and middles are left out.
 _POINTS, _POINTS_DARK = _scale(sequential.Cividis[:-1]), _scale(sequential.Cividis[2:])

@@ -46,7 +46,7 @@ WINDOW = 40  # tokens drawn at once: more cannot be read from the back of a room
 BLUEPRINTS_IN_SHORT = (
     "The model learns a text by predicting **masked** (hidden) tokens: words, or pieces of words "
     "(## continues a word). A **blueprint** tells how many tokens to keep and to mask by turns; "
-    "it starts at each possible place once, its **shift**."
+    "each row moves it one token on, and **shift** tells by how many."
 )
 PAPERS_MIX = ", ".join(f"({keep}, {mask})" for keep, mask in DEFAULT_BLUEPRINTS)
 EXAMPLES = {

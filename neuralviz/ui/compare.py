@@ -76,7 +76,7 @@ from neuralviz.ui.page import (
     wide_columns,
 )
 from neuralviz.ui.runs import RunSentences, SessionRuns, find_current_run, show_current_run
-from neuralviz.words import joined, many, name_texts, number
+from neuralviz.words import counted, joined, many, name_texts, number
 
 RUNS = SessionRuns("compare")
 LABELS = "compare-labels"  # session state: by the id of a run, the labels of its texts
@@ -391,14 +391,15 @@ def _explain_grids(panel: Panel, headline: str, *, has_labels: bool) -> None:
             _explain_methods(panel.run.task.specs)
         nearest = " The nearest text has the highest. " * ("nearest" in headline)
         scales = " Each grid has its own range of colours." * (len(panel.comparison) > 1)
+        scales += " Empty: a text with itself."
         st.markdown(COSINE_IN_SHORT + scales + nearest + explain_interval(headline))
         if not has_labels:
             pairs = map(most_similar, panel.complete)
             show_beginnings(panel.texts, [i for pair in pairs for i in pair or ()])
 
 
-def _explain_methods(specs: Iterable[EmbedderSpec]) -> None:
-    st.markdown(explain_methods(part.method for spec in specs for part in spec.singles))
+def _explain_methods(specs: Iterable[EmbedderSpec], terms: str = "") -> None:
+    st.markdown(terms + explain_methods(part.method for spec in specs for part in spec.singles))
 
 
 def _open_pair(panel: Panel) -> None:
@@ -476,9 +477,13 @@ def _show_disagreements(
         specs = panel.run.task.specs
         parts = [part for m in (first, second) for part in specs[panel.find_place(m)].singles]
         terms = explain_methods(part.method for part in parts)
+        if len(panel.results) > 2:
+            terms = f"Of the {counted(len(panel.results))} methods, these two agree least. {terms}"
         if has_names:
-            st.markdown(terms)
-            named = [*(panel.furthest_apart or ()), *(chosen_pair(panel.texts) or ())]
+            chosen = chosen_pair(panel.texts) or ()
+            framed = f" Framed: {name_texts(chosen)}." if len(set(chosen)) > 1 else ""
+            st.markdown(terms + framed)
+            named = [*(panel.furthest_apart or ()), *chosen]
             show_beginnings(panel.texts, named)
     if not has_names:  # a cell would be too small to be found
         _show_furthest(panel, first, second, terms)
@@ -642,8 +647,9 @@ def _show_why(panel: Panel, _write_headline: Write) -> None:
         return
     texts = {f"text {text + 1}": panel.texts[text] for text in pair}
 
-    def show_terms() -> None:
-        _explain_methods(spec for _, spec, _ in methods.values())
-        show_beginnings(panel.texts, pair, EXPLAINED_LENGTH)
+    def show_terms(has_words: bool) -> None:
+        _explain_methods((spec for _, spec, _ in methods.values()), f"{COSINE_IN_SHORT} ")
+        if not has_words:  # in the figure
+            show_beginnings(panel.texts, pair, EXPLAINED_LENGTH)
 
     show_explanation(methods, texts, panel.run.task.models, show_terms)

@@ -11,7 +11,6 @@ import streamlit as st
 from neuralviz.arrays import unit_vectors
 from neuralviz.embedders import EmbedderSpec
 from neuralviz.evaluation.explanation import Explanation
-from neuralviz.headlines import COSINE_IN_SHORT
 from neuralviz.headlines.explanation import NamedPairs, describe_deletions, describe_words
 from neuralviz.headlines.micro_tuning import short_layer_names
 from neuralviz.jobs.comparing import ExplainPair, PairExplanation
@@ -40,7 +39,7 @@ def show_explanation(
     methods: Mapping[int, tuple[str, EmbedderSpec, np.ndarray]],
     texts: Mapping[str, str],  # two, by name
     models: tuple[ModelRef, ...],
-    show_terms: Callable[[], None],
+    show_terms: Callable[[bool], None],  # of a figure of words, or another
 ) -> None:
     """Explain a pair by methods: by place, label, specification and vectors of all texts."""
     centres = [
@@ -68,7 +67,7 @@ def _show_explained(
     labels: Mapping[int, str],
     sides: Sequence[str],
     readings: Sequence[str],
-    show_terms: Callable[[], None],
+    show_terms: Callable[[bool], None],
 ) -> None:
     for place, part in explained.items():
         if part.error:
@@ -90,11 +89,10 @@ def _show_explained(
     pairs = _name_pairs(list(chosen.values()))
     named = dict(zip(chosen, pairs, strict=True))
     first = next(iter(chosen.values()))
-    sentence = describe_words(named, are_equal=first.texts[0] == first.texts[1])
+    sentence = describe_words(named, sides, are_equal=first.texts[0] == first.texts[1])
     show_headline(plain(sentence), key="compare-why")
     with show_only_on_stage("why-texts"):
-        st.markdown(COSINE_IN_SHORT)
-        show_terms()
+        show_terms(detail == WORDS and not _is_numbered(pairs[0].first, pairs[0].second))
     if detail == WORDS:
         _show_words(chosen, named, sides)
     else:
@@ -132,6 +130,11 @@ def _name_pairs(explanations: Sequence[Explanation]) -> list[NamedPairs]:
     return [NamedPairs.of_texts(first.texts, passages, *is_long) for passages in grouped]
 
 
+def _is_numbered(*sides: Sequence[str]) -> bool:
+    """Whether a side has sentences in place of words."""
+    return any(names[0][:3] == "1. " for names in sides)
+
+
 def _show_words(
     chosen: Mapping[str, Explanation], named: Mapping[str, NamedPairs], sides: Sequence[str]
 ) -> None:
@@ -141,10 +144,11 @@ def _show_words(
         sums = {method: pairs.contributions.sum(axis=1 - axis) for method, pairs in named.items()}
         columns = [*names, NO_WORD]
         table = pd.DataFrame({"word": columns, **sums})
-        key, part = f"compare-why-{axis}", "sentence" if names[0][:3] == "1. " else "part"
-        with allow_swiping(f"{key}-wide", 120 + 46 * len(columns)):
+        key, part = f"compare-why-{axis}", "sentence" if _is_numbered(names) else "word"
+        title = f"What each {part} of {side} adds to the cosine similarity"
+        with allow_swiping(f"{key}-wide", 166 + 46 * len(columns)):
             show_figure(
-                words_figure(columns, sums, f"What each {part} of {side} adds to the cosine"),
+                words_figure(columns, sums, title),
                 f"words of {side}",
                 table,
                 _describe_pair(chosen),
@@ -152,9 +156,9 @@ def _show_words(
                 height=150 + 44 * len(sums),
             )
     st.markdown(
-        "The numbers of a row add up to the cosine similarity: orange words make the texts more "
-        "similar, purple ones less. Each row has its own range of colours. "
-        "*No word*: what belongs to none of them."
+        "Orange words make the texts more similar, purple ones less, each row in its own range of "
+        "colours. A row adds up to its *sum*, the cosine similarity (all are rounded). *No word*: "
+        "what comes from none, such as the marks that a model adds around a text."
     )
     rows = [
         {"method": method, sides[0]: a, sides[1]: b, "adds": value}

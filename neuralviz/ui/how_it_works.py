@@ -20,7 +20,7 @@ from neuralviz.headlines.micro_tuning import (
     warn_of_unread,
 )
 from neuralviz.jobs.micro_tuning import WalkThrough
-from neuralviz.micro_tuning.blanks import BLANK
+from neuralviz.micro_tuning.blanks import BLANK, read_hidden_word
 from neuralviz.models.shared import ModelRef
 from neuralviz.plots import micro_tuning as plots
 from neuralviz.plots.report import About
@@ -205,7 +205,9 @@ def _show_sentence(walk: Walkthrough) -> None:
 def _show_first_guess(walk: Walkthrough) -> None:
     _show_sentence(walk)
     title = "What the model puts into the blank"
-    _draw(walk, plots.blank_figure(walk.blank, title, has_after=False), "first-guess")
+    hidden = read_hidden_word(walk.text.text, walk.sentence)
+    figure = plots.blank_figure(walk.blank, title, has_after=False, hidden=hidden)
+    _draw(walk, figure, "first-guess")
 
 
 def _show_training(walk: Walkthrough) -> None:
@@ -238,7 +240,7 @@ def _show_text(walk: Walkthrough) -> None:
         f"<b>weights</b> of {many(len(layers), 'layer')}",
         f"<b>deltas</b> after {many(walk.settings.epochs, 'epoch')}",
         f"<b>embedding</b>, {dim:,} values",
-        f"<b>cosine similarities</b> {', '.join(number(p, '.3f') for p in walk.products)}",
+        f"<b>cosine similarities</b> {', '.join(number(p, '.2f') for p in walk.products)}",
     ]
     figure = plots.overview_figure([f"{i}  {station}" for i, station in enumerate(stations, 1)])
     _draw(walk, figure, "overview")
@@ -280,7 +282,7 @@ def _show_loss(walk: Walkthrough) -> None:
     )
     p_before[label], p_after[label] = before.probability[position], after.probability[position]
     words = sorted({*p_before, *p_after}, key=lambda w: -max(p_after.get(w, 0), p_before.get(w, 0)))
-    words = words[:7]
+    words = words[: plots.MOST_GUESSES]
     shown_before, shown_after = (
         [p.get(word, np.nan) for word in words] for p in (p_before, p_after)
     )
@@ -290,10 +292,11 @@ def _show_loss(walk: Walkthrough) -> None:
 def _show_losses(walk: Walkthrough) -> None:
     before, after, tokens = walk.before, walk.after, walk.text.tokens
     position = st.session_state.get(_POSITION) or 0
-    st.markdown(
+    sentence = (
         f"The loss at this position is $-\\ln({_tex(before.probability[position])}) = "
         f"{before.loss[position]:.2f}$ nats before micro-tuning."
     )
+    show_headline(sentence, key=f"{PAGE}-more")
     figure = plots.losses_figure(tokens, before.token, before.loss, after.loss)
     _draw(walk, figure, "losses")
 
@@ -331,10 +334,11 @@ def _show_first_step(walk: Walkthrough) -> None:
         bind="query-params",
     )
     step = walk.first_step(layer, neuron)
-    st.markdown(
+    sentence = (
         f"AdamW's first step takes the weight of neuron {neuron} from {step.weight:.4f} to "
         f"{step.result:.4f}."
     )
+    show_headline(sentence, key=f"{PAGE}-more")
     st.latex(
         r"\begin{aligned} "
         rf"g &= {_tex(step.gradient, 6)} \\ "

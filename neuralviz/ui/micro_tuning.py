@@ -690,7 +690,8 @@ def _show_products(record: RunRecord, key: str, text: int) -> None:
     with slide(f"{key}-similar", plain(headlines.describe_similar(products, shown_texts))):
         named = [shown_texts[place] for place in most_similar(products) or ()]
         with show_only_on_stage(f"cosine-{key}"):
-            st.markdown(f"{headlines.EMBEDDING_IN_SHORT} {COSINE_IN_SHORT}")
+            colours = "Colours span only the values shown; nothing stands for a text with itself."
+            st.markdown(f"{headlines.EMBEDDING_IN_SHORT} {COSINE_IN_SHORT} {colours}")
             compare.show_beginnings(record.texts, named)
         texts = [record.texts[place] for place in named]
         compare.offer_reasons(texts, [find_method(record)], key)
@@ -854,7 +855,7 @@ def _draw_blanks(
     show_headline(plain(describe_blanks(blanks, action)), key=f"{key}-try")
     with show_only_on_stage(f"sentence-{key}"):
         _explain_tuning(record, scaled[0][1])
-        st.text(read)
+        st.text(f"The blank{'s' * (len(blanks) > 1)}: {read}")
     of_run = plots.describe_run(record)
     provenance = About(
         "What does it know now?",

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from tests.support.app import CLIPPED_OR_OVERLAPPING, LOOKS, drag, look, problems, settled, tune
 from tests.support.downloads import assert_pictures_are_whole
 
-LOSS = "[aria-label='Loss at the masked positions']"
+LOSS = "[aria-label='Loss by epoch']"
 MINUTE = 60_000
 
 pytestmark = pytest.mark.browser

@@ -29,10 +29,7 @@ def type_text(page: AppTest, text: str) -> AppTest:
 
 def test_links_bring_blueprints_and_the_last_text_back() -> None:
     page = page_at("blueprints", blueprints="(1, 2)").run()  # of an old link
-    assert (
-        "In 3 masked inputs (rows), every token is masked 2 times, and the model"
-        in read_markdown(page)
-    )
+    assert "over 3 rows, every token is hidden 2 times" in read_markdown(page)
     assert page.query_params == {"grid-blueprints": "(1, 2)"}
     type_text(page, "Der Zug nach Hamburg hatte wieder einmal Verspätung.")
     assert "reads English" in page.warning[0].value
@@ -96,7 +93,7 @@ def test_odd_and_long_texts_are_drawn(page: AppTest, bundled: object) -> None:
     assert "chunk 1 of 2" in read_captions(page)
     page.slider[0].set_value(page.slider[0].max).run()
     page.number_input[0].set_value(2).run()
-    assert "In 12 masked inputs" in read_markdown(page)
+    assert "over 12 rows" in read_markdown(page)
     type_text(page, "cat " * 60)
     assert page.slider[0].value <= page.slider[0].max == 21
     page.slider[0].set_value(1).run()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -244,8 +245,9 @@ def test_words_of_a_pair_stand_for_the_chosen_texts() -> None:
             first, second = unit_vectors(units[:2] - centre)
             assert explanation.cosine == pytest.approx(first @ second, abs=1e-4)
             assert explanation.contributions.sum() == pytest.approx(explanation.cosine, abs=1e-9)
-    assert "The numbers of a row add up to the cosine similarity" in read_page(page)
-    assert "No word*: what belongs to none of them." in read_page(page)
+    assert "A row adds up to its *sum*, the cosine similarity" in read_page(page)
+    assert "No word*: what comes from none" in read_page(page)
+    assert re.search(r"“\w+” in text [12] adds most to its cosine similarity with", read_page(page))
     for detail in ("All pairs", "Layers", "Words"):
         page.segmented_control(key="why-detail").set_value(detail).run()
         assert not page.exception

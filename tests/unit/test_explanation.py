@@ -484,7 +484,9 @@ def test_sentences_have_numbers_that_their_columns_show(library) -> None:
     assert pairs.cosine == pytest.approx(explanation.cosine, abs=EXACT)
     sums = {"mean": pairs.contributions.sum(axis=1)}
     figure = words_figure([*pairs.first, "no word"], sums, "Sentences")
-    assert figure.layout.xaxis.ticktext == (*map(str, range(1, 17)), "no word")
+    assert figure.layout.xaxis.ticktext == (*map(str, range(1, 17)), "no word", "sum")
+    total = f"{explanation.cosine:.2f}"
+    assert (figure.data[0].text[0][-1], figure.data[0].z[0][-1]) == (total, 0)
     assert figure.data[0].customdata[0][0][0] == pairs.first[0]
 
 

@@ -211,7 +211,7 @@ def blank(*candidates: tuple[str, float, float]) -> FilledBlank:
             [blank(("a", 0.5, 0.0), ("b", 0.00001, 0.9999)), blank(("c", 0.005, 0.02))],
             "Before, the model's best guess for blank 1 was “a” (50%); after X it is “b” (99.9%). "
             "Before, the model's best guess for blank 2 was “c” (0.5%); after X it is still “c” "
-            "(2%).",
+            "(2.0%).",
         ),
     ],
 )

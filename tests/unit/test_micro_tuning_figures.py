@@ -13,7 +13,7 @@ from neuralviz.micro_tuning.settings import TuningSettings
 from neuralviz.paths import sample_data
 from neuralviz.plots.micro_tuning import (
     MAX_CELLS,
-    ON_STAGE,
+    MOST_GUESSES,
     PALE,
     blank_figure,
     cosines_figure,
@@ -48,6 +48,8 @@ def test_a_few_texts_are_lines_under_the_chosen_one() -> None:
     assert names_of(figure) == ["the other texts", "text 2"]
     np.testing.assert_array_equal(figure.data[-1].y, [4, 5, 6, 7, np.nan])
     assert figure.data[-1].line.color == AFTER
+    assert figure.data[-1].text == ("4.00", "", "", "7.00", "")  # the ends
+    assert [line.meta["stage"].get("visible") for line in figure.data] == [False, False, None]
     assert not loss_figure(record_of(np.ones((1, 4)), ["One."]), 0).layout.showlegend
 
 
@@ -119,17 +121,20 @@ def test_blanks_are_two_bars_for_each_token() -> None:
     assert list(figure.layout.yaxis.ticktext) == ["“a &lt;b&gt;”", "“b”"]
     assert figure.layout.yaxis.range == (1.6, -0.6)  # the first on top
     many = tuple(Candidate(f"{i}", 0.1, 0.2) for i in range(10))
-    on_stage = blank_figure(FilledBlank(many, many, many), "Blank").layout.meta["stage"]
-    assert on_stage["yaxis.range"] == [ON_STAGE - 0.4, -0.6]  # large letters stay apart
+    figure = blank_figure(FilledBlank(many, many, many), "Blank")
+    assert len(figure.data[0].x) == MOST_GUESSES  # large letters stay apart
 
 
 def test_the_words_that_a_sentence_names_have_bars() -> None:
     likely = tuple(Candidate(f"{i}", 0.01 * i, 0.3 - 0.01 * i) for i in range(9))
     blank = FilledBlank(likely[::-1], likely, likely)
     drawn = blank_figure(blank, "Blank").layout.yaxis.ticktext
-    assert list(drawn[:3]) == ["“0”", "“8”", "“1”"]  # both best guesses, then the likeliest
-    (before,) = blank_figure(FilledBlank(likely[:4], likely[4:], likely), "", has_after=False).data
-    assert list(before.text) == ["0.0%", "1.0%", "2.0%", "3.0%"]
+    # both best guesses among them, the likeliest after micro-tuning first
+    assert list(drawn) == ["“0”", "“1”", "“2”", "“3”", "“4”", "“8”"]
+    blank = FilledBlank(likely[:4], likely[4:], likely)
+    figure = blank_figure(blank, "", has_after=False, hidden="3")
+    assert list(figure.data[0].text) == ["0.0%", "1.0%", "2.0%", "", "3.0%"]
+    assert list(figure.layout.yaxis.ticktext[3:]) == ["", "“3”<br>(hidden word)"]  # set apart
 
 
 def test_of_a_long_text_the_largest_shares_are_drawn_in_text_order() -> None:
@@ -140,6 +145,8 @@ def test_of_a_long_text_the_largest_shares_are_drawn_in_text_order() -> None:
     assert list(figure.layout.xaxis.ticktext) == words[50:110]
     np.testing.assert_allclose(figure.data[0].y, 100 * shares[50:110])
     assert "the 60 largest" in figure.layout.title.text
+    assert figure.data[0].text[:2] == ("−30%", "−29%")
+    assert "" in figure.data[0].text  # of a share that is hardly seen
 
 
 def test_downloads_say_which_run_they_are_of_and_how_far_it_came() -> None:

@@ -89,9 +89,9 @@ def test_a_difference_is_one_of_ranks_so_that_no_range_of_similarities_wins() ->
     low, high = ranked("neural", 0.04, 0.02, 0.03), ranked("sbert-wk", 0.60, 0.70, 0.65)
     figure = difference_heatmap(low, high, Layout(text_names(low.texts), np.arange(3)))
     (cells,) = figure.data
-    assert cells.text == (["", "+2", "−2"], ["+2", "", "0"], ["−2", "0", ""])
+    assert cells.text == (["", "1→3", "3→1"], ["1→3", "", "2→2"], ["3→1", "2→2", ""])
     assert (cells.zmin, cells.zmax) == (-2, 2)
-    assert figure.layout.title.text == "Difference of the ranks by neural and sbert-wk"
+    assert figure.layout.title.text == "Rank of each pair by neural → by sbert-wk"
     title = "orange: more similar by neural, purple: by sbert-wk (in ranks)"
     assert (cells.colorbar.title.text, cells.colorbar.dtick) == (title, 1)
 

@@ -34,6 +34,7 @@ from neuralviz.headlines import (
     Headline,
     corpus,
     evaluation,
+    explanation,
     layers,
     micro_tuning,
     rank_hits,
@@ -358,6 +359,19 @@ def few_texts() -> Iterator[tuple[str, str]]:
     yield "three pairs", describe_both(*three)
     yield "three pairs alike", describe_both(three[0], three[0])
     yield "no method", similar_texts.describe_similar_texts([])
+
+    def sum_words(*rows: list[float]) -> explanation.NamedPairs:
+        return explanation.NamedPairs(["a", "b"], ["c"], np.array(rows))
+
+    plain, sides = sum_words([0.3, 0], [0.1, 0], [0, 0.1]), ("text 1", "text 2")
+    beyond, level = sum_words([2.1, 0], [-2, 0], [0, 0.1]), sum_words([0.2, 0], [0, 0.2], [0, 0])
+    for name, methods in (
+        ("a word of one method", {"mean": beyond, "cls": plain}),
+        ("a word beyond the cosine", {"mean": beyond}),
+        ("several words", {"mean": level}),
+        ("no word", {"cls": sum_words([0, 0], [0, 0], [0, 0.1])}),
+    ):
+        yield name, explanation.describe_words(methods, sides, are_equal=False)
 
 
 # --- layers, a ladder --------------------------------------------------------------------------

@@ -80,7 +80,7 @@ function enlarge(part, times) {
 }
 
 // On the stage a figure is as high as its place there (stage.js says how high), its letters are
-// large, and layout.meta.stage, as {"path.of.attribute": value}, says what else is different.
+// large, and layout.meta.stage, or a trace's, as {"path.of.attribute": value}, says what else differs.
 function putOnStage(node, layout) {
   layout.height = node.stageHeight
   const { meta, ...all } = layout // the template among them
@@ -126,6 +126,7 @@ function dataFor(node) {
     }
     const hasNoRoom = colorbar?.orientation === "h" && node.stageHeight < BAR_FROM
     const drawn = { ...trace, ...larger, ...(hasNoRoom ? { showscale: false } : {}) }
+    change(drawn, trace.meta?.stage ?? {})
     if (!isOther(trace)) return drawn
     const look = { ...drawn.marker, color: GREY, symbol: "circle" }
     const name = `other (${n.toLocaleString("en")} more)`
