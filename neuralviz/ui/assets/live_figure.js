@@ -452,6 +452,8 @@ async function redraw(Plotly, node) {
   try {
     await draw(Plotly, node)
     await placeNames(Plotly, node)
+    const { y, yref } = node.layout.legend ?? {} // where plotly saw the frame before it made room
+    if (node.stageHeight && yref === "paper") await Plotly.relayout(node, { "legend.y": y })
   } finally {
     node.redrawn = false
     node.style.visibility = ""

@@ -133,7 +133,7 @@ def note_accuracy(view: MapView) -> Accuracy:
     if is_other or (scores := score_label(view.methods, name)) is None:
         return Accuracy()
     shares = write_values([float(right.mean()) for right in scores.hits], is_share=True)
-    notes = [f": {shorten(name, LABEL_LENGTH)} predicted for {share}" for share in shares]
+    notes = [f": {shorten(name, LABEL_LENGTH)} right for {share}" for share in shares]
     labelled = np.flatnonzero(view.corpus.codes(name)[0] >= 0)
     is_whole = len(labelled) == len(scores.hits[0])  # a sample of a large corpus has no crosses
     wrong = [labelled[~right] if is_whole else labelled[:0] for right in scores.hits]
