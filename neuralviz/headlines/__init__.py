@@ -27,7 +27,7 @@ INTERVAL_IN_SHORT = (
     "where its interval does not contain 0."
 )
 METHOD_LINES = {  # with fewer terms than `METHODS` has, and true of all options
-    "neural": "the change in a model's weights when it trains on the text alone",
+    "neural": "the change in the numbers inside a model (its weights) when it trains on the text",
     "mean": "the average of the lists of numbers that a model makes of the words",
     "sbert-wk": "an average in which words count more if the model changes their numbers more",
     "gradient": "the direction of the first, tiny step of training on the text",

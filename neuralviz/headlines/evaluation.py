@@ -267,7 +267,7 @@ def describe_separation(
             if means[0] == means[1]:
                 of_kinds = f"{means[0]} both for {same} and for {other}"
             method = short_name(results, name)(label)
-            return f"With {method}, the mean cosine similarity is {of_kinds}."
+            return f"With {method}, the average cosine similarity is {of_kinds}."
     return ""
 
 
@@ -340,28 +340,33 @@ def describe_pairs(data: ScoredData, measured: numbers.Measured, label: str) -> 
     )
 
 
-def describe_confusion(confusion: Confusion, label: str, quote: Name) -> str:
-    """Which label is taken for another one significantly more often than the rest; or empty."""
+def find_confused(confusion: Confusion) -> tuple[int, int] | None:
+    """Row and column of the label that is taken for another one significantly more than the rest.
+
+    The place is that after `Confusion.merge_rarest`; both labels are single ones.
+    """
     matrix = confusion.merge_rarest()
+    is_single = np.isin(matrix.labels, confusion.labels)
     missed = matrix.counts * ~np.eye(len(matrix.labels), dtype=bool)
     n_own, n_taken = matrix.counts.sum(axis=1), missed.sum(axis=0)
     n_others = n_own.sum() - n_own
     excess = missed - np.outer(n_own, n_taken / np.maximum(n_others, 1))
+    excess[~np.outer(is_single, is_single)] = -np.inf
     row, column = divmod(int(excess.argmax()), len(n_own))
     n, of_own, of_others = int(missed[row, column]), int(n_own[row]), int(n_others[column])
     chance = compute_chance(n, of_own, int(n_taken[column]), of_others)
-    if chance * excess.size > SIGNIFICANT:
+    return None if chance * excess.size > SIGNIFICANT else (row, column)
+
+
+def describe_confusion(confusion: Confusion, label: str, quote: Name) -> str:
+    """How often the most confused label is taken for another one; empty where none stands out."""
+    place, matrix = find_confused(confusion), confusion.merge_rarest()
+    if place is None:
         return ""
-    n_rest = int(n_taken[column]) - n
-    rest = percent(n_rest / (of_others - of_own)) if n_rest else "none"
-    names = [quote(name) if name in confusion.labels else name for name in matrix.labels]
-    rest_labels = [name for place, name in enumerate(names) if place not in (row, column)]
-    article = "" if matrix.labels[column] in confusion.labels else "one of "
-    return (
-        f"With {label}, {percent(n / of_own)} of the {many(of_own, 'text')} of {names[row]} are "
-        f"taken for {article}{names[column]}, against {rest} of those of "
-        f"{rest_labels[0] if len(rest_labels) == 1 else 'other labels'}."
-    )
+    label_of, label_to = (quote(matrix.labels[i]) for i in place)
+    n = int(matrix.counts[place[0]].sum())
+    share = percent(int(matrix.counts[place]) / n)
+    return f"With {label}, {share} of the {many(n, 'text')} of {label_of} are taken for {label_to}."
 
 
 def describe_followed_quality(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -30,7 +29,9 @@ from neuralviz.headlines import (
     compare_two,
     explain_interval,
     most_and_least,
+    write_lead,
     write_range,
+    write_values,
 )
 from neuralviz.layers.settings import POOLING_NAMES
 from neuralviz.training.similarity.settings import RUNG_NAMES, Rung
@@ -81,61 +82,46 @@ def describe_best_layer(
     return compare_two(measured, winner, second, bounds, reason), best
 
 
-def explain_lens(before: Lens, after: Lens | None = None, *, has_guesses: bool = True) -> str:
-    """What the figures of a lens show, and the terms of its headline; plain text."""
-    drawn = [*before.names]
-    for lens in [before, after] * has_guesses:
-        drawn += [words[0] for layers in lens.words for words in layers] if lens else []
-    sentence = "Each token (a word, a piece of one, or a sign) "
+def explain_lens(before: Lens, after: Lens | None, position: int) -> str:
+    """What the figure of a token shows, and the terms of its headline; plain text."""
+    layers = "steps (layers; layer 0: before the first)"
     if before.has_head:
-        sentence += "is hidden in turn; the model guesses it from the others, in steps (layers)."
-        cells, colour = "its best guess after each layer", "the probability of the right token"
-    else:
-        sentence += (
-            "has a list of numbers: its own in the embedding table, changed in steps (layers)."
+        sentence = (
+            f"The model guesses the hidden word from the others, anew after each of its {layers}."
         )
-        cells = "the token whose list in the table is nearest"
-        colour = "cosine similarity to the token's own list there (1: alike, 0: unrelated)"
-    sentence += f" In cells: {cells}." * has_guesses + f" In colour: {colour}."
+    else:
+        sentence = (
+            "Each token (a word, a piece of one, or a sign) has a list of numbers in the embedding "
+            f"table, changed in {layers}. Cosine similarity: 1: alike, 0: unrelated."
+        )
     sentence += " Training: the model practises on this text alone." * (after is not None)
-    sentence += " Framed: the headline's token, whose numbers are the last layer's."
-    sentence += " ## continues a word or number." * any(re.match(r"##\w", name) for name in drawn)
-    return sentence + " [UNK]: none that the model knows." * ("[UNK]" in drawn)
+    return sentence + " ## continues a word or number." * before.names[position].startswith("##")
 
 
 def describe_lens(before: Lens, after: Lens | None, position: int) -> str:
-    """What the model guesses for a token, before and after micro-tuning, and from which layer."""
-    word, leads = before.names[position], np.flatnonzero(before.rank[position] == 1)
-    if before.has_head:
-        sentence = f"For the hidden “{word}”, the model guesses {_describe_guess(before, position)}"
-        if after is not None:
-            sentence += f", after training on the text {_describe_guess(after, position)}"
-        return f"{sentence}."
-    guess, share = before.words[position][-1][0], float(before.shares[position, -1, 0])
-    if not len(leads):
-        nearest = f"“{word}” is nearest to “{guess}” at the last layer"
-    elif leads[-1] == len(before.rank[position]) - 1:
-        nearest = f"“{word}” is nearest to itself even at the last layer"
-    else:
-        nearest = f"“{word}” is nearest to itself up to layer {leads[-1]}, at the last to “{guess}”"
-    nearest += f" (cosine {number(share, '.2f')})"
-    return f"This model has no prediction head, but an embedding table: {nearest}."
-
-
-def _describe_guess(lens: Lens, position: int) -> str:
-    first, share = int(lens.first_on_top[position]), float(lens.shares[position, -1, 0])
-    if not np.isfinite(share):
-        return "nothing: its weights are no numbers"
-    guess = f"“{lens.words[position][-1][0]}” ({percent(share)})"
-    from_layer = "at every layer" if first == 0 else f"from layer {first} on"
-    return guess if first < 0 else f"{guess} {from_layer}"
+    """How probable a hidden token is at the last layer, before and after micro-tuning."""
+    word, share = before.names[position], before.values[position, -1]
+    if not before.has_head:
+        first, last = (number(float(before.values[position, i]), ".2f") for i in (0, -1))
+        return (
+            "This model has no prediction head, but an embedding table: the cosine similarity of "
+            f"“{word}” with its own row there is {first} at layer 0, {last} at the last layer."
+        )
+    sentence = f"At the last layer, the model gives the hidden “{word}” a probability of"
+    if after is None:
+        return f"{sentence} {percent(share)}."
+    after_share = after.values[position, -1]
+    ending = (
+        percent(after_share) if np.isfinite(after_share) else "none, as its weights are no numbers"
+    )
+    return f"{sentence} {percent(share)}, after training on the text {ending}."
 
 
 TEXT_IN_SHORT = (
     "The **embedding** of a text is a list of numbers: an average of the lists that the model "
-    "makes of its words. Bars show how much each word counts, colours how much at each "
-    "place: more if its list changes unevenly from one of the model's steps (layers) to the next. "
-    "The mark that the model reads at the **start of text** counts, too."
+    "makes of its words. A word counts more if some of the model's steps (layers) change its list "
+    "much and others little. Green: the words named above. **Start**: a mark that the model reads "
+    "before the text."
 )
 
 
@@ -150,9 +136,7 @@ def explain_layers(headline: str) -> str:
     ).rstrip()
 
 
-def describe_text(
-    words: Sequence[FollowedWord], weights: TokenWeights, punctuation: float = 0.0
-) -> str:
+def describe_text(words: Sequence[FollowedWord], weights: TokenWeights) -> str:
     """The most important words of an embedding."""
     if not words:
         return ""
@@ -160,10 +144,7 @@ def describe_text(
         return "All words count equally: from layer to layer, all change alike."
     named = words[: count_named(words)]
     share, names = sum(word.importance for word in named), [_quote(word.word) for word in named]
-    sentence = f"{share:.0%} of this text's embedding comes from {joined(names)}"
-    if punctuation > named[-1].importance:  # which is left out of the words
-        sentence += f", {punctuation:.0%} from punctuation and symbols"
-    return f"{sentence}."
+    return f"{share:.0%} of this text's embedding comes from {joined(names)}."
 
 
 def count_named(words: Sequence[FollowedWord]) -> int:
@@ -192,7 +173,7 @@ PAPERS_SCORE = 0.4735  # of the paper's example, 0 … 1 (FREEZE, section 10)
 ALIKE = 1.25  # times the mean share: a layer with less is like the others
 LADDER_IN_SHORT = {  # by baseline and by rung
     FLOOR: "the cosine similarity of the means of the words' vectors at the last layer",
-    LINEAR: "a weighted sum of the cosines at all layers",
+    LINEAR: "a simple formula, a weighted sum of the cosines at all layers",
     SENTENCE: "the cosine of the vectors that the model was made for",
     NEURAL: "the cosine of the changes in the model's weights when it trains on each text alone",
     "cosines": "a network that reads all layers' cosines",
@@ -229,11 +210,22 @@ def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
         return Headline(measured, Entry(FLOOR, lines[0].spearman)).write_sentence()
     if not np.isfinite([rung.spearman, best.spearman]).all():
         return f"**{rung.name}** is the best on the dev pairs; on {pairs} Spearman is undefined."
-    best_of = f"the best network on {ladder.test.n_dev:,} other pairs"
-    chosen = Entry(f"**{rung.name}** ({best_of})", rung.spearman)
     bounds = lead_interval(ladder, rung.rung, best.name) if is_whole else None
-    reason = f"{pairs} are too few to tell whether the difference is significant" * is_whole
-    sentence = compare_two(measured, chosen, Entry(best.name, best.spearman), bounds, reason)
+    if bounds is None:
+        reason = f"{pairs} are too few to tell whether the difference is significant" * is_whole
+        entries = Entry(f"**{rung.name}**", rung.spearman), Entry(best.name, best.spearman)
+        sentence = compare_two(measured, *entries, None, reason)
+    else:
+        first, second = write_values([rung.spearman, best.spearman], is_share=False)
+        doubt = "does not clearly beat" if rung.spearman > best.spearman else "does not beat"
+        verb, negation = "beats" if bounds[0] > 0 else doubt, "not " * (bounds[0] <= 0 <= bounds[1])
+        sentence = (
+            f"The best network, **{rung.name}**, {verb} {best.name}: its Spearman correlation with "
+            f"people's scores is {first} on {pairs}, against {second}. The difference is {negation}"
+            f"significant (95% interval: {write_lead(0, bounds, is_share=False)[1]})."
+        )
+    networks = many(sum(bool(line.rung) for line in lines), "network")
+    sentence += f" Of {networks}, **{rung.name}** did best on {ladder.test.n_dev:,} other pairs."
     untrained = [line.interval for line in lines if line.name in _UNTRAINED]
     if seem_reversed(untrained) or reversed_median(ladder.layers, "spearman") is not None:
         sentence += (
@@ -245,21 +237,18 @@ def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
 
 def explain_rung(rung: Rung) -> str:
     """What a rung is and what it is measured on, in markdown."""
-    return (
-        f"**{RUNG_NAMES[rung]}**: {LADDER_IN_SHORT[rung]}. It learnt people's scores of other "
-        "pairs; the model that made the vectors (lists of numbers) did not."
-    )
+    return f"**{RUNG_NAMES[rung]}**: a network that learnt people's scores of other pairs."
 
 
 def explain_ladder(lines: Sequence[LadderLine], headline: str) -> str:
     """What the methods of some lines and the terms of their headline are; markdown."""
     terms = [f"**{line.name}**: {LADDER_IN_SHORT[line.rung or line.name]}." for line in lines]
     return (
-        "People scored how alike the texts of each pair are. Methods predict these scores from "
-        "vectors (lists of numbers), which a language model, itself unchanged, makes of each text, "
-        "one at each of its layers (steps). **Cosine**: how similar two vectors are, from −1 to 1. "
-        f"{' '.join(terms)} **Spearman**: 1 is people's order of the pairs, 0 a random one; ↑: "
-        f"higher is better. {explain_interval(headline)}"
+        "People scored how alike the texts of each pair are; methods predict these scores. A "
+        "language model makes a vector (list of numbers) of each text at each of its layers "
+        "(steps). **Cosine**: how similar two vectors are (1: alike, 0: unrelated). "
+        f"{' '.join(terms)} **Spearman**: 1 is people's order of the pairs, 0 a random one. "
+        f"{explain_interval(headline)}"
     ).rstrip()
 
 
@@ -300,11 +289,13 @@ def describe_layer_shares(rung: Rung, shares: np.ndarray) -> str:
 def describe_errors(rung: Rung, predicted: np.ndarray, scores: np.ndarray) -> str:
     """How far predictions [pair] are from people's scores."""
     errors = predicted - scores
-    middle = number(float(np.median(abs(errors))), ".2f")
+    middle, apart = (
+        number(float(np.median(abs(far))), ".2f") for far in (errors, scores - scores.mean())
+    )
     scale = f"{number(scores.min(), '.3g')} to {number(scores.max(), '.3g')}"
     return (
         f"Half of the predictions of **{RUNG_NAMES[rung]}** are within **{middle}** of people's "
-        f"scores ({scale})."
+        f"scores ({scale}).\n\nHalf of the scores are within {apart} of their average."
     )
 
 

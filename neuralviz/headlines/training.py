@@ -8,13 +8,10 @@ import numpy as np
 
 from neuralviz.headlines import (
     UNSURE,
-    Entry,
-    Headline,
-    Measured,
     begin,
     explain_interval,
     predict_labels,
-    rank_hits,
+    write_lead,
     write_values,
 )
 from neuralviz.maps.neighbours import K
@@ -24,7 +21,7 @@ from neuralviz.training.settings import PAIR_LINES, TrainingSettings
 from neuralviz.words import joined, many, number
 
 
-def trained_part(settings: TrainingSettings, table: str = "the embedding table alone") -> str:
+def trained_part(settings: TrainingSettings, table: str = "the embedding table") -> str:
     """The part of a model that is trained, such as “the whole model”."""
     part = table if settings.part == "table" else "the whole model"
     if settings.frozen_blocks:
@@ -48,59 +45,74 @@ def describe_lessons(
         )
     if not label or not all(len(lesson.accuracy) for lesson in started):
         return " ".join(map(_describe_loss, started))
-    entries = [
-        Entry(f"**{lesson.settings.pairs}**", float(lesson.accuracy[-1, -1]))
-        for lesson in started
-        if lesson.snapshots[-1].step > started[0].snapshots[0].step
+    return _describe_change(started, label)
+
+
+def _describe_change(lessons: Sequence[Lesson], label: str) -> str:
+    """The shares of texts before and after, and once all is over, what helped, and how sure."""
+    start = lessons[0].snapshots[0]
+    active = [lesson for lesson in lessons if lesson.snapshots[-1].step]
+    shares = [lessons[0].accuracy[0, -1], *(lesson.accuracy[-1, -1] for lesson in active)]
+    start_share, *end_shares = write_values([float(share) for share in shares], is_share=True)
+    sample = "texts" if start.right is None else many(len(start.right), "text")
+    names = [f"**{lesson.settings.pairs}**" for lesson in active]
+    sentence = f"{predict_labels(label, K)} {start_share} of {sample} before training"
+    if not active:
+        return begin(f"{sentence}.")
+    ends = [f"{share} after {name}" for share, name in zip(end_shares, names, strict=True)]
+    sentence += f", {joined(ends)}."
+    if not all(lesson.is_over for lesson in lessons):
+        return begin(sentence)
+    hits = [start.right, *(lesson.snapshots[-1].right for lesson in active)]
+    hits_of_all = [right for right in hits if right is not None]
+    if len(hits_of_all) < len(hits) or len({lesson.snapshots[-1].step for lesson in lessons}) > 1:
+        return begin(f"{sentence} {begin(UNSURE)}.")
+    bounds = [paired_share_interval(right, hits_of_all[0]) for right in hits_of_all[1:]]
+    points = [
+        f"{name} {'helped' if low > 0 else 'did harm'}"
+        for name, (low, high) in zip(names, bounds, strict=True)
+        if not low <= 0 <= high
     ]
-    entries.append(Entry("**no training**", float(started[0].accuracy[0, -1])))
-    right = started[0].snapshots[0].right
-    n = 0 if right is None else len(right)
-    n_texts = many(n, "text") if n else "texts"
-    measured = Measured(predict_labels(label, K), n_texts, "of", is_share=True)
-    if len(entries) == 1:
-        return Headline(measured, entries[0]).write_sentence()
-    return begin(_rank_lessons(started, measured, entries).write_sentence())
+    compared = [f"with {name}" for name in names]
+    if len(names) == 2:
+        compared.append("between the two")
+        bounds.append(paired_share_interval(hits_of_all[1], hits_of_all[2]))
+    outcomes = [
+        f"{'not ' * (low <= 0 <= high)}significant {clause} (95% interval: "
+        f"{write_lead(0, (low, high), is_share=True)[1]} percentage points)"
+        for clause, (low, high) in zip(compared, bounds, strict=True)
+    ]
+    point = joined(points) if points else "training made no significant difference"
+    return f"{begin(point)}: {sentence} The difference is {joined(outcomes)}."
 
 
-def describe_untrained(lesson: Lesson) -> str:
+def describe_untrained(lesson: Lesson, table: str = "the embedding table") -> str:
     """What the whole model reaches untrained where another part is trained; else empty."""
     if lesson.untrained is None:
         return ""
     (share,) = write_values([lesson.untrained], is_share=True)
-    part = trained_part(lesson.settings)
-    return f"Training changed {part}; the whole model, untrained, reaches {share}."
+    part = trained_part(lesson.settings, table)
+    return f"Training changed only {part}; the whole model, untrained, reaches {share}."
 
 
 def explain_pairs(lessons: Sequence[Lesson], headline: str, label: str) -> str:
     """What is trained, where it starts, and what it learns from its pairs; all markdown."""
-    settings = lessons[0].settings
-    part = trained_part(settings, "the vectors of tokens (words and parts of words)")
-    mean = " A text's vector is the mean of its tokens'." * (settings.part == "table")
+    settings, tokens = lessons[0].settings, "the vectors of tokens (words and parts of words)"
+    mean = " A text's vector is the average of its tokens' vectors." * (settings.part == "table")
     kinds = (lesson.settings.pairs for lesson in lessons)
     lines = " ".join(f"**{kind.capitalize()}**: {PAIR_LINES[kind]}." for kind in kinds)
-    hidden = f"Training does not see the **{label}**, a column of the corpus. "
-    return (
-        f"Each **step** of training changes {part} a little, so that the two chunks (parts of a "
-        "text) of a pair get more similar vectors (lists of numbers); **no training** is before "
-        f"the first.{mean} **Nearest** texts have the most similar vectors. {hidden * bool(label)}"
-        f"{lines} {explain_interval(headline)}"
-    ).rstrip()
-
-
-def _rank_lessons(
-    lessons: Sequence[Lesson], measured: Measured, entries: Sequence[Entry]
-) -> Headline:
-    """The headline of lessons and of no training; nothing is decided before all are over."""
-    last = [lesson.snapshots[-1] for lesson in lessons]
-    hits = [snapshot.right for snapshot in (*last, lessons[0].snapshots[0])]
-    known = [right for right in hits if right is not None]
-    are_as_long = len({snapshot.step for snapshot in last}) == 1
-    are_over = all(lesson.is_over for lesson in lessons)
-    if are_over and are_as_long and len(known) == len(hits):
-        return rank_hits(measured, [entry.name for entry in entries], known)
-    ranked = sorted(entries, key=lambda entry: -entry.value)
-    return Headline.rank(measured, ranked, lambda *_: None, UNSURE if are_over else "")
+    vote = (
+        f"The **nearest** texts have the most similar vectors; the most frequent {label} among "
+        "them is their prediction. Training does not see it. "
+    )
+    short, _, _ = lessons[0].skipped.partition(". ")
+    terms = (
+        f"Each **step** of training changes {trained_part(settings, tokens)} a little, so that the "
+        "two chunks (parts of a text) of a pair get more similar vectors (lists of numbers)."
+        f"{mean} {lines} {vote * bool(label)}{short.rstrip('.')}{'. ' * bool(short)}"
+        f"{describe_untrained(lessons[0], 'these vectors')} {explain_interval(headline)}"
+    )
+    return terms.rstrip()
 
 
 def _describe_loss(lesson: Lesson) -> str:

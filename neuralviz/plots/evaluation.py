@@ -18,7 +18,7 @@ from neuralviz.evaluation.results import Measured, QualityMap, Results, Yardstic
 from neuralviz.evaluation.rows import find_swept_options
 from neuralviz.evaluation.yardsticks import compute_leads
 from neuralviz.headlines import write_lead, write_values
-from neuralviz.headlines.evaluation import name_kinds, short_name, title_yardstick
+from neuralviz.headlines.evaluation import find_confused, name_kinds, short_name, title_yardstick
 from neuralviz.plots.theme import (
     BLUE,
     DISSIMILAR,
@@ -27,6 +27,7 @@ from neuralviz.plots.theme import (
     SIMILAR,
     SMALL_FONT_SIZE,
     TOP_DOWN,
+    VERMILLION,
     Trace,
     bars,
     cell_labels,
@@ -94,8 +95,11 @@ def interval_figure(chart: Chart) -> go.Figure:
     names = shorten_apart(chart.names or chart.labels, LABEL_LENGTH)
     colours = method_colours(chart.among or chart.labels)
     rows = zip(names, chart.labels, chart.values, chart.intervals, strict=True)
+    finite = [value for value in chart.values if np.isfinite(value)]
+    texts = iter(write_values(finite, chart.form.endswith("%")))  # as headlines do
     traces = [
         _interval_dot(name, value, interval, colours[label], chart.form)
+        | {"text": [next(texts) if np.isfinite(value) else ""]}
         for name, label, value, interval in rows
     ]
     papers = zip(names, chart.published, strict=False)
@@ -110,7 +114,8 @@ def interval_figure(chart: Chart) -> go.Figure:
     )
     for place, (name, value) in enumerate(chart.baselines.items()):
         side = "left" if value < np.mean(widen(chart.ends)) else "right"
-        label = {"text": name, "xanchor": side, "yanchor": "bottom", "yshift": 18 * place}
+        text = f"{name} {percent(value)}"
+        label = {"text": text, "xanchor": side, "yanchor": "bottom", "yshift": 18 * place}
         figure.add_vline(x=value, line=_baseline_look(place), annotation=label, layer="below")
     _move_labels(figure, list(chart.baselines.values()), chart)
     if chart.baselines:
@@ -139,8 +144,7 @@ def _interval_dot(name: str, value: float, interval: Interval, colour: str, form
         hover += f"<br>95% interval: {number(low, form)} to {number(high, form)}"
         error = {"type": "data", "symmetric": False, "thickness": 2.5, "width": 7}
         error |= {"array": [high - value], "arrayminus": [value - low]}
-    text = [number(value, form) if np.isfinite(value) else ""]
-    look: Trace = {"mode": "markers+text", "text": text, "textposition": "top center"}
+    look: Trace = {"mode": "markers+text", "textposition": "top center"}
     look |= {"textfont": {"size": SMALL_FONT_SIZE}, "cliponaxis": False, "showlegend": False}
     return dots([value], [name], colour, hover, size=13, error_x=error, name=name, **look)
 
@@ -179,13 +183,20 @@ def product_histogram(
         share = np.histogram(values, edges)[0] / max(1, len(values)) * 100
         drawn = f"{len(values):,}{' sampled' * (len(values) == DRAWN_PRODUCTS)}"
         hover, name = f"{kind}: %{{y:.2g}}%<br>around %{{x:.3f}}", f"{kind} ({drawn})"
-        traces.append(bars(middles, share, colour, hover, width=np.diff(edges), name=name))
-        traces[-1]["marker"] |= {"opacity": 0.45, "line": {"width": 0}}
+        if colour == DISSIMILAR:
+            traces.append(bars(middles, share, colour, hover, width=np.diff(edges), name=name))
+            traces[-1]["marker"] |= {"opacity": 0.7, "line": {"width": 0}}
+        else:  # an outline, behind which the bars are seen
+            traces.append(line(middles, share, colour, hover, width=4, size=0, name=name))
+            traces[-1]["line"]["shape"] = "hvh"
     x, y = {"title": "cosine similarity", "nticks": 8}, {"title": "pairs, %"}
-    figure = draw(traces, title, x, y, barmode="overlay", bargap=0, height=360)
+    figure = draw(traces, title, x, y, bargap=0, height=360, margin={"t": WITH_BASELINE})
     for _, colour, values in kinds:
         if len(values):
-            figure.add_vline(x=float(values.mean()), line={"color": colour, "width": 4})
+            mean = float(values.mean())
+            side = "right" if mean < cosines.mean() else "left"
+            label = {"text": number(mean, ".2f"), "xanchor": side, "yanchor": "bottom"}
+            figure.add_vline(x=mean, line={"color": colour, "width": 4}, annotation=label)
     return figure
 
 
@@ -201,21 +212,29 @@ def overlap_figure(labels: Sequence[str], overlap: Overlap, title: str) -> go.Fi
     return draw([matrix], title, x, y, height=height, plot_bgcolor=NOT_MEASURED)
 
 
-def confusion_figure(confusion: Confusion, title: str) -> go.Figure:
-    """[own label, predicted label] shares of each label's texts."""
+def confusion_figure(
+    confusion: Confusion, title: str, place: tuple[int, int] | None = None
+) -> go.Figure:
+    """[own label, predicted label] shares of each label's texts; a frame around a ``place``."""
     names, counts = shorten_apart(confusion.labels, LABEL_LENGTH), confusion.counts
     share = counts / counts.sum(axis=1, keepdims=True)
     bar = {"colorbar": {"title": {"text": "share"}, "tickformat": ".0%"}}
-    look = {"customdata": counts, **bar, **_CELL_FONT, **cell_labels(share, percent)}
+    labels = cell_labels(np.where(counts, share, np.nan), percent)
+    look = {"customdata": counts, **bar, **_CELL_FONT, **labels}
     hover = "label %{y}<br>predicted %{x}<br>%{customdata:,} texts, %{z:.1%}"
     axis = {"type": "category", **_NAMES}
-    return draw(
+    figure = draw(
         [cells(share, names, names, hover, (0, 1), **look)],
         title,
         {"tickangle": -35, "title": "predicted label", **axis},
         {"title": "own label", **axis, **TOP_DOWN},
         height=240 + 36 * len(names),
     )
+    if place is not None:
+        (row, column), frame = place, {"color": VERMILLION, "width": 4}
+        ends = {"y0": row - 0.5, "y1": row + 0.5, "x0": column - 0.5, "x1": column + 0.5}
+        figure.add_shape(type="rect", line=frame, **ends)
+    return figure
 
 
 def quality_figure(
@@ -350,12 +369,7 @@ def yardstick_figure(results: Results, data: int, yardstick: Yardstick) -> go.Fi
         return line_figure(chart, name, [settings[row] for row in rows])
     if options:
         return grid_figure(chart, {name: [s[row] for row in rows] for name, s in options.items()})
-    figure = interval_figure(chart)
-    is_finite = np.isfinite(chart.values)
-    written = iter(write_values(np.array(chart.values)[is_finite].tolist(), yardstick.is_share))
-    for trace, has_text in zip(figure.data, is_finite, strict=False):
-        trace.text = [next(written) if has_text else ""]  # with the digits of the headline
-    return figure
+    return interval_figure(chart)
 
 
 def _find_baselines(yardstick: Yardstick, measured: Measured) -> dict[str, float]:
@@ -430,7 +444,8 @@ def confusion_figures(
             reduced = confusion.merge_rarest()
             kind = f" ({measure})" if len(result.confusions) > 1 else ""
             title = f"Confused labels with {escape(short_name(results)(label))}{kind}"
-            yield row, measure, reduced, confusion_figure(reduced, title)
+            figure = confusion_figure(reduced, title, find_confused(confusion))
+            yield row, measure, reduced, figure
 
 
 def quality_figures(results: Results, data: int) -> Iterator[tuple[int, str, go.Figure]]:

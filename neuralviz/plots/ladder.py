@@ -16,6 +16,7 @@ from neuralviz.plots.theme import (
     BEFORE,
     BLUE,
     FONT_SIZE,
+    GROUND,
     NAMES_OF_BARS,
     RUNG_COLOURS,
     SKY,
@@ -30,6 +31,7 @@ from neuralviz.plots.theme import (
     widen,
 )
 from neuralviz.training.similarity.settings import RUNG_NAMES, Rung
+from neuralviz.words import number
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -170,7 +172,12 @@ def residual_figure(rung: Rung, errors: np.ndarray) -> go.Figure:
     histogram = bars(middles, counts, colours, hover, **look)
     histogram["marker"]["line"] = {"width": 1, "color": "white"}
     x, y = {"title": "prediction − human score"}, {"title": "pairs"}
-    return draw([histogram], "Errors: in colour, half of the pairs", x, y)
+    figure = draw([histogram], "Errors: in colour, half of the pairs", x, y, margin={"t": 80})
+    for end, side in ((-half, "right"), (half, "left")):
+        label = {"text": number(end, ".2f"), "xanchor": side, "yanchor": "bottom"}
+        look = {"color": GROUND, "width": 2, "dash": "dash"}
+        figure.add_vline(x=end, line=look, annotation=label)
+    return figure
 
 
 def qq_figure(rung: Rung, errors: np.ndarray) -> go.Figure:
@@ -196,7 +203,9 @@ def predictions_figure(
     ends = [min(predicted.min(), scores.min()), max(predicted.max(), scores.max())]
     worst = [int(np.argmax(abs(predicted - scores)))]
     look: Trace = {"size": 20, "marker": {"symbol": "circle-open", "line": {"width": 3}}}
-    look["name"] = "the worst prediction"
+    look |= {"name": "the worst prediction", "mode": "markers+text"}
+    side = "left" if 2 * predicted[worst[0]] > sum(ends) else "right"
+    look |= {"text": [number(predicted[worst[0]], ".2f")], "textposition": f"middle {side}"}
     figure.add_trace(line(ends, ends, BEFORE, name="perfect prediction", **_DASHED))
     figure.add_trace(dots(predicted[worst], scores[worst], BEFORE, **look))
     return figure.update_layout(showlegend=True)

@@ -100,7 +100,7 @@ def word_shares_figure(
         many(len(words) - len(first_words), "other"): total
         - sum(word.importance for word in first_words),
         "punctuation": punctuation,
-        "start of text": 1 - total - punctuation,
+        "start": 1 - total - punctuation,
     }
     remainders = {name: share for name, share in remainders.items() if share > _LEAST_SHARE}
     names = [*(word.word for word in first_words), *remainders]
@@ -207,7 +207,7 @@ def lens_figure(lens: Lens, title: str, chosen: int | None = None) -> go.Figure:
 
 def leads_figure(sides: Mapping[str, np.ndarray], word: str, *, has_head: bool) -> go.Figure:
     """A token's [layer] probability or cosine at every layer, by ``before`` and ``after``."""
-    measure, form = _LENS_MEASURES[has_head]
+    (measure, form), write = _LENS_MEASURES[has_head], percent if has_head else format_two_places
     colours = {"before": BEFORE, "after": AFTER}
     traces = [
         line(
@@ -215,7 +215,7 @@ def leads_figure(sides: Mapping[str, np.ndarray], word: str, *, has_head: bool) 
             values,
             colours[moment],
             f"layer %{{x}}, {moment}: %{{y:{form}}}",
-            name=f"{moment} training",
+            name=f"{moment} training ({write(float(values[-1]))} at the last layer)",
         )
         for moment, values in sides.items()
     ]

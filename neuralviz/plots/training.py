@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from neuralviz.headlines import write_values
 from neuralviz.headlines.training import trained_part
 from neuralviz.plots.corpus_map import COLOURS
 from neuralviz.plots.report import About
@@ -121,24 +122,33 @@ def accuracy_by_layer_figure(lessons: Sequence[Lesson], label: str) -> go.Figure
 
 
 def accuracy_by_step_figure(lessons: Sequence[Lesson], label: str) -> go.Figure:
-    """10-NN accuracy at the last layer by step."""
-    traces = []
-    for lesson in lessons:
-        if len(lesson.accuracy):
-            kind = lesson.settings.pairs
-            steps = [snapshot.step for snapshot in lesson.snapshots]
-            hover, last = f"{kind}<br>step %{{x}}: %{{y:.1%}}", lesson.accuracy[:, -1]
-            traces.append(line(steps, last, PAIR_COLOURS[kind], hover, width=4, name=kind))
+    """10-NN accuracy at the last layer by step, and of the whole model untrained."""
+    lines = {lesson.settings.pairs: lesson for lesson in lessons if len(lesson.accuracy)}
+    ends = [float(lesson.accuracy[-1, -1]) for lesson in lines.values()]
+    whole = [share for share in [lessons[0].untrained] if share is not None]
+    shares, traces = write_values(ends + whole, is_share=True), []
+    for (kind, lesson), share in zip(lines.items(), shares, strict=False):
+        steps = [snapshot.step for snapshot in lesson.snapshots]
+        hover, last = f"{kind}<br>step %{{x}}: %{{y:.1%}}", lesson.accuracy[:, -1]
+        side = "top left" if last[-1] == max(ends) else "bottom left"
+        look: Trace = {"text": [""] * (len(steps) - 1) + [f"{kind} {share}"], "textposition": side}
+        traces.append(line(steps, last, PAIR_COLOURS[kind], hover, width=4, name=kind, **look))
+        traces[-1]["mode"] += "+text"
     n_steps = max([lesson.steps for lesson in lessons] or [1])
-    accuracies = np.concatenate([trace["y"] for trace in traces] or [[0, 1]])
-    room = max(0.05 * np.ptp(accuracies), (_LEAST_SPAN - np.ptp(accuracies)) / 2)
-    return draw(
+    accuracies = np.concatenate([*(trace["y"] for trace in traces), whole] if traces else [[0, 1]])
+    room = max(0.1 * np.ptp(accuracies), (_LEAST_SPAN - np.ptp(accuracies)) / 2)
+    figure = draw(
         traces,
         f"Correct predictions of “{escape(shorten(label, 20))}”",
         {"title": "step", "range": [-0.02 * n_steps, 1.02 * n_steps]},
         ACCURACY | {"range": [accuracies.min() - room, accuracies.max() + room]},
-        showlegend=len(traces) > 1,
+        showlegend=False,
     )
+    for level in whole:
+        name = {"text": f"whole model, untrained: {shares[-1]}", "xanchor": "left", "x": 0}
+        look = {"dash": "dash", "color": BEFORE, "width": 2}
+        figure.add_hline(y=level, line=look, annotation=name | {"yanchor": "bottom"})
+    return figure
 
 
 def accuracy_map_figure(lesson: Lesson, drawn_lessons: Sequence[Lesson]) -> go.Figure:

@@ -17,7 +17,7 @@ PairKind = Literal["crops", "dropout", "masking"]
 PAIR_KINDS: tuple[PairKind, ...] = get_args(PairKind)
 PAIR_LINES: dict[PairKind, str] = {
     "crops": "two different chunks of a text",
-    "dropout": "the same chunk, read twice with random values left out",
+    "dropout": "the same chunk, read twice with random numbers in its vectors set to 0",
     "masking": "two different chunks of a text, with tokens of both masked",
 }
 Splitting = Literal["sentencex", "full-stops"]

@@ -806,7 +806,8 @@ class _Shown:
             "Controlled paraphrases": (any(m.paraphrases for m in finished), self._draw_qualities),
         }
         views = {view: draw for view, (is_there, draw) in drawings.items() if is_there}
-        if is_silent := bool(confused) and not any(confused.values()):
+        best = next((name for name, _ in best_first(results, 0, self.yardstick)), "")
+        if is_silent := bool(confused) and not confused.get(best):
             views["Confused labels"] = views.pop("Confused labels")  # last, and off the stage
         if views:
             # the first view depends on the kind
@@ -834,13 +835,15 @@ class _Shown:
         results = self.results
         sentence = headlines.describe_separation(results, 0, self.yardstick, _name_method, plain)
         write_headline(sentence)
-        self.explain(term=f"{COSINE_IN_SHORT} Upright lines: the means.")
         figures = {
             results.rows[row].label: (row, figure) for row, figure in plots.histograms(results, 0)
         }
         if len(figures) > MAX_DRAWN_METHODS:
             label, _ = self.pick_method("evaluation-histograms-of", figures)
             figures = {label: figures[label]}
+        ordered = [label for label, _ in best_first(results, 0, self.yardstick)]
+        on_stage = min(figures, key=ordered.index)  # what the headline is about
+        self.explain(on_stage, f"{COSINE_IN_SHORT} Upright lines: averages.")
 
         def tabulate(row: int) -> pd.DataFrame:
             measured = results.measured(0, row)
@@ -851,9 +854,9 @@ class _Shown:
         n_columns = 3 if len(figures) == 3 else min(2, len(figures))  # no empty corner
         places = [place for _ in figures for place in st.columns(n_columns)]
         for place, (row, figure) in zip(places, figures.values(), strict=False):
-            with place:
-                key = f"evaluation-histogram-{row}"
-                name = f"products {results.rows[row].label}"
+            label, key = results.rows[row].label, f"evaluation-histogram-{row}"
+            with place, nullcontext() if label == on_stage else hide_on_stage(key):
+                name = f"products {label}"
                 self.draw(figure, name, partial(tabulate, row), key=key)
 
     def _draw_shared_errors(self, write_headline: Write) -> None:

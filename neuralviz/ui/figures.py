@@ -316,8 +316,9 @@ def list_worst(frame: pd.DataFrame, key: str, title: str = "", files: Files | No
             written[name] = [number(value, digits) for value in frame[name]]
         else:
             length = LABEL_LENGTH if str(name).endswith("label") else CELL_LENGTH
-            written[name] = [shorten(text, length) for text in frame[name]]
-    with st.container(key=f"{key}-listed"):
+            written[name] = [shorten_text(text, length) for text in frame[name]]
+    show_first_rows("", written, f"{key}-first")
+    with hide_on_stage(f"{key}-few"), st.container(key=f"{key}-listed"):
         st.table(written[:VISIBLE_CASES].map(plain), hide_index=True)
     offer(f"{key}-listed", Entry(title, files or {}, lambda: frame_html(written, title)))
     if len(frame) > VISIBLE_CASES:
@@ -325,7 +326,7 @@ def list_worst(frame: pd.DataFrame, key: str, title: str = "", files: Files | No
             st.dataframe(written, hide_index=True, key=key)
 
 
-def show_first_rows(terms: str, table: Mapping[str, Any], key: str) -> None:
+def show_first_rows(terms: str, table: Mapping[str, Any] | pd.DataFrame, key: str) -> None:
     """On the stage, ``terms`` and the first rows of a table, with texts in lines and not cut."""
     with show_only_on_stage(key):
         st.markdown(terms)
@@ -337,4 +338,4 @@ def show_first_rows(terms: str, table: Mapping[str, Any], key: str) -> None:
 
 def quote(text: str) -> str:
     """A user's text as a quotation in a sentence of markdown."""
-    return f"“{plain(shorten(text, QUOTE_LENGTH))}”"
+    return f"“{plain(shorten_text(text, QUOTE_LENGTH))}”"

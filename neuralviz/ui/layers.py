@@ -51,6 +51,7 @@ from neuralviz.ui.inputs import ALL_EXAMPLES, VIEW, ask_text_fields
 from neuralviz.ui.micro_tuning import find_layers, list_presets
 from neuralviz.ui.page import (
     dim_old_results,
+    hide_on_stage,
     is_tour_at,
     plain,
     show_only_on_stage,
@@ -233,12 +234,14 @@ def _show_words(result: FollowedText | None, live: bool) -> None:
     words, provenance = followed_words(states, weights.importance), _describe_text(latest)
     shares = word_importance(states, weights.importance)
     punctuation = float(shares.sum()) - sum(word.importance for word in words)
-    headline = plain(headlines.describe_text(words, weights, punctuation))
+    headline = plain(headlines.describe_text(words, weights))
     with dim_old_results(TEXT_KEY, latest.result is not result), slide(TEXT_KEY, headline):
         if states.text.looks_foreign:
             st.warning(plain(warn_of_unread("this text", latest.task.model.id)))
-        _show_importance(states, weights, provenance)
+        with hide_on_stage("importance"):
+            _show_importance(states, weights, provenance)
         if words:
+            show_only_on_stage("importance").markdown(headlines.TEXT_IN_SHORT)
             n_named = headlines.count_named(words)
             figure, table = plots.word_shares_figure(words, n_named, punctuation)
             show_figure(figure, "shares-of-words", pd.DataFrame(table), provenance, height=330)
@@ -273,8 +276,6 @@ def _show_importance(states: TokenStates, weights: TokenWeights, provenance: Abo
         title="Importance of tokens",
         files=table_files(table, "token-importance", provenance),
     )
-    with show_only_on_stage("importance"):
-        st.markdown(headlines.TEXT_IN_SHORT)
     st.caption(f"Words in colour by importance, up to {highest:.1%}.")
 
 
@@ -426,33 +427,32 @@ def _show_guesses(data: tuple[str, str], read: ReadText | None, _live: bool) -> 
     n_tokens, n_all = len(before.tokens), len(before.text)
     provenance = About("Guesses by layer", {"text": shorten(before.text.text, 60)})
     with slide(LENS_KEY, plain(headlines.describe_lens(before, after, position))):
-        terms = headlines.explain_lens(before, after, has_guesses=n_tokens <= plots.MOST_GUESSES)
+        terms = headlines.explain_lens(before, after, position)
         show_only_on_stage(LENS_KEY).markdown(plain(terms))
         part = f" (first {n_tokens} of {n_all:,} tokens)" * (n_tokens < n_all)
         moments = {"before": before} | ({"after": after} if after else {})
         for moment, lens in moments.items():
-            title = f"Guesses {moment} training on the text{part}"
-            with allow_swiping(f"{LENS_KEY}-{moment}-wide", 140 + 56 * n_tokens):
+            title = f"Guesses {moment} training on the text" if lens.has_head else "Nearest tokens"
+            map_key = f"{LENS_KEY}-{moment}"
+            with hide_on_stage(map_key), allow_swiping(f"{map_key}-wide", 140 + 56 * n_tokens):
                 show_figure(
-                    plots.lens_figure(
-                        lens, title if lens.has_head else f"Nearest tokens{part}", position
-                    ),
+                    plots.lens_figure(lens, title + part, position),
                     f"lens-{moment}",
                     partial(_list_guesses, lens),
                     provenance,
-                    key=f"{LENS_KEY}-{moment}",
+                    key=map_key,
                     height=110 + 34 * lens.values.shape[1],
                     handlers=Handlers(click=_choose_token),
                 )
-    sides = {moment: lens.values[position] for moment, lens in moments.items()}
-    show_figure(
-        plots.leads_figure(sides, before.names[position], has_head=before.has_head),
-        "lens-token",
-        pd.DataFrame({"layer": range(len(sides["before"])), **sides}),
-        provenance,
-        key=f"{LENS_KEY}-lead",
-        height=300,
-    )
+        sides = {moment: lens.values[position] for moment, lens in moments.items()}
+        show_figure(
+            plots.leads_figure(sides, before.names[position], has_head=before.has_head),
+            "lens-token",
+            pd.DataFrame({"layer": range(len(sides["before"])), **sides}),
+            provenance,
+            key=f"{LENS_KEY}-lead",
+            height=300,
+        )
 
 
 def _choose_token(click: dict[str, Any]) -> None:

@@ -37,7 +37,7 @@ def check_on_stage(page: Page, slide: str, terms: str, n_steps: int = 0) -> None
     shown = page.locator(f".{slide}")
     expect(shown.get_by_text(terms)).to_be_visible()
     expect(shown.locator("[class*='st-key-headline-']").first).to_be_in_viewport()
-    expect(shown.locator(".main-svg").first).to_be_in_viewport()
+    expect(shown.locator(".main-svg:visible").first).to_be_in_viewport()
     assert problems(page) == []
     assert page.evaluate(BEYOND) == []
     page.keyboard.press("Escape")
@@ -47,8 +47,8 @@ def check_on_stage(page: Page, slide: str, terms: str, n_steps: int = 0) -> None
 def test_the_lens_names_a_content_word_before_and_after_training(page: Page, address: str) -> None:
     page.goto(f"{address}/layers")
     headline = page.locator(".st-key-headline-layers-lens")
-    expect(headline).to_contain_text("For the hidden “bank”, the model guesses “bridge”")
-    expect(headline).to_contain_text("after training on the text “bank”")
+    expect(headline).to_contain_text("the hidden “bank” a probability of 1%, ")
+    expect(headline).to_contain_text("after training on the text 70%.")
     assert {how: found for how in looks(page) if (found := problems(page))} == {}
     look(page, max(LOOKS))
 
@@ -57,7 +57,7 @@ def test_the_lens_names_a_content_word_before_and_after_training(page: Page, add
     )
     page.keyboard.press("Control+Enter")
     expect(headline).to_contain_text(
-        re.compile("hidden “(customer|opened|order)”.* after training on the text “")
+        re.compile("hidden “(customer|opened|order)” .* after training on the text ")
     )
     settled(page)
     area = page.locator(".st-key-layers-lens-after .nsewdrag").first
@@ -67,7 +67,7 @@ def test_the_lens_names_a_content_word_before_and_after_training(page: Page, add
     page.mouse.move(x, y)
     page.locator(".st-key-layers-lens-after .hoverlayer .hovertext").first.wait_for()
     page.mouse.click(x, y)
-    expect(headline).to_contain_text("For the hidden “##back”")
+    expect(headline).to_contain_text("the hidden “##back”")
     expect(page).to_have_url(re.compile("layers-lens-token=5"))
     check_on_stage(page, "st-key-slide-layers-lens", "## continues a word or number")
 

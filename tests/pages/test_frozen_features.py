@@ -43,7 +43,7 @@ def test_it_opens_with_the_recorded_ladder_and_trains_nothing_by_itself() -> Non
     page = page_at("frozen_features", 120).run()
     assert not page.exception
     assert "Recorded run. Press “Train” to see it live." in read_page(page)
-    assert "(the best network on 60 other pairs)" in read_page(page)
+    assert "**Log-variance loss** did best on 60 other pairs" in read_page(page)
     assert "Spearman correlation with people's scores is" in read_page(page)
     assert "frozen-runs" not in page.session_state
     assert "frozen-layers-runs" not in page.session_state

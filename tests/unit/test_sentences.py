@@ -398,7 +398,6 @@ def layer_views() -> Iterator[tuple[str, str]]:
     words = [FollowedWord("the", 0.4), FollowedWord("cat", 0.2)]
     weights: Any = SimpleNamespace(importance=np.array([0.4, 0.2]), layers=np.arange(4))
     yield "words of a text", layers.describe_text(words, weights)
-    yield "words and punctuation", layers.describe_text(words, weights, 0.45)
     yield "what the text shows", layers.TEXT_IN_SHORT
     yield "what the pairs show", layers.explain_layers("95% interval")
     lens = [
@@ -416,9 +415,8 @@ def layer_views() -> Iterator[tuple[str, str]]:
                                       (3, np.nan, True), (3, 0.2, False), (1, 0.2, False),
                                       (1, 0.9, False))
     ]  # fmt: skip
-    yield "what the lens shows", layers.explain_lens(lens[0], lens[1])
-    yield "what a wide lens shows", layers.explain_lens(lens[0], has_guesses=False)
-    yield "what a lens without a head shows", layers.explain_lens(lens[4])
+    yield "what the lens shows", layers.explain_lens(lens[0], lens[1], 0)
+    yield "what a lens without a head shows", layers.explain_lens(lens[4], None, 0)
     for title, before, after in (("no lead", 0, None), ("a lead", 1, None), ("gained", 0, 1),
                                  ("earlier", 1, 2), ("lost", 2, 0), ("diverged", 1, 3),
                                  ("no head, never nearest", 4, None),

@@ -99,7 +99,7 @@ def test_the_rate_is_that_of_the_page_unless_one_is_given(corpus: str, part: Par
 def test_a_table_is_measured_beside_the_whole_model_as_it_is(corpus: str) -> None:
     given = ["--labels", "kind", "--part", "table"]
     words = " ".join(train(*given).output.split())
-    assert "Training the embedding table alone: 12 texts" in words
+    assert "Training the embedding table: 12 texts" in words
     assert "Step 1 of 6: loss" in words  # where there is no terminal for a bar
     found = re.search(r"the whole model, untrained, reaches (\d+)%", words)
     assert found is not None
