@@ -790,4 +790,4 @@ def test_an_answer_that_is_hardly_likelier_than_others_is_no_finding() -> None:
     assert unclear == (
         "After adding it, the model has no clear guess: its best is “tea” (3%) and “tea” (2%)."
     )
-    assert "Blank 2" in corpus.describe_answer([fill(0.03), fill(0.4)], "adding it")
+    assert "guess for blank 2 was" in corpus.describe_answer([fill(0.03), fill(0.4)], "adding it")
