@@ -101,7 +101,7 @@ def difference_heatmap(first: Similarity, second: Similarity, layout: Layout) ->
     matrix["colorbar"] = _bar_below(title, limits, least=1)
     title = f"Difference of the ranks by {first_name} and {second_name}"
     if "text" in matrix:
-        title = f"Rank of each pair by {first_name} → by {second_name}"
+        title = f"Rank of each pair by {first_name} → by {second_name} (1: most similar)"
         ranks = (s.ranks[np.ix_(layout.order, layout.order)] for s in (first, second))
         written = (cell_labels(one, "{:,.0f}".format)["text"] for one in ranks)
         matrix["text"] = [
