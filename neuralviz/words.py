@@ -89,6 +89,11 @@ def write_guess(probability: float) -> str:
     return percent(probability, int(probability < 0.0995))
 
 
+def write_loss(loss: float) -> str:
+    """``3.37``, ``12.3``."""
+    return number(loss, "#.3g").rstrip(".")
+
+
 def about_seconds(seconds: float) -> str:
     """``about 40 s``, ``about 3 min`` or ``about 2 h``."""
     if seconds < 90:

@@ -78,17 +78,18 @@ def _print_explanation(label: str, explanation: Explanation) -> None:
     print_line(f"{label}: cosine similarity {number(explanation.cosine, '.4f')}", "bold")
     if not explanation.is_exact:
         print_line("These vectors are no sums of parts. Words were left out in turn.")
-    sums = cells.sum(axis=1)[:-1], cells.sum(axis=0)[:-1]
-    largest = max(float(np.abs(side).max()) for side in sums) or 1.0
-    for text, places, side in zip(explanation.texts, spans, sums, strict=True):
-        stdout().print(_colour_words(text, places, side, largest))
+    sums = cells.sum(axis=1), cells.sum(axis=0)  # each with what belongs to no word last
+    largest = max(float(np.abs(side[:-1]).max()) for side in sums) or 1.0
+    sides = zip(explanation.texts, spans, sums, explanation.rest, strict=True)
+    for text, places, side, rest in sides:
+        stdout().print(_colour_words(text, places, side[:-1], largest))
+        if rest:
+            print_line(f"  {rest}: {number(float(side[-1]), '+.2f')}")
     strongest = [pair for pair in pairs.strongest(N_PAIRS) if pair[2]]  # none with [CLS] alone
     digits = choose_format([value for *_, value in strongest])
     for first, second, value in strongest:
         verb, colour = ("adds", ORANGE) if value >= 0 else ("subtracts", PURPLE)
         print_line(f"  “{first}” with “{second}” {verb} {abs(value):{digits}}", colour)
-    if rest := " and ".join(dict.fromkeys(filter(None, explanation.rest))):
-        print_line(f"  {rest}: {number(cells.sum() - cells[:-1, :-1].sum(), f'+{digits}')}")
     are_equal = explanation.texts[0] == explanation.texts[1]
     print_line(describe_words({explanation.method: pairs}, are_equal=are_equal))
     print_line()

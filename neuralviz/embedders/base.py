@@ -742,7 +742,7 @@ class ConcatenatedEmbedder(Embedder):
         pairs = zip(self.parts, zip(*read, strict=True), strict=True)
         by_part = [part._split(texts, should_stop) for part, texts in pairs]
         exact = [
-            [split.within(f"{part.name} {number}") for split in splits]
+            [split.name_layers(f"{part.name} {number}") for split in splits]
             for number, (part, splits) in enumerate(zip(self.parts, by_part, strict=True), 1)
             if splits is not None
         ]

@@ -58,7 +58,7 @@ class SplitVector(ShortRepr):
         parts = [part._replace(rows=part.rows * factor) for part in self.parts]
         return replace(self, parts=tuple(parts))
 
-    def within(self, method: str) -> SplitVector:
+    def name_layers(self, method: str) -> SplitVector:
         """With layers named as those of one method among several."""
         parts = [part._replace(layer=f"{part.layer} ({method})") for part in self.parts]
         return replace(self, parts=tuple(parts))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 NOTHING_LEFT = 1e-6  # length of a centred vector that is rounding alone
 TOGETHER = 4  # shorter texts that are embedded at once
 CENTRE = "mean of all texts"
+LONGEST_SENTENCE = 40  # words; a longer one is read in parts of equal length
 LEFT_OUT = "all words together"  # of a cosine that is explained by leaving words out
 
 
@@ -255,8 +256,13 @@ def _word_spans(text: str) -> np.ndarray:
 
 
 def _sentence_spans(text: str) -> np.ndarray:
-    bounds = get_sentence_boundaries("en", text)
-    spans = [(bound["start_index"], bound["end_index"]) for bound in bounds]
+    spans: list[tuple[int, int]] = []
+    for bound in get_sentence_boundaries("en", text):
+        start, end = bound["start_index"], bound["end_index"]
+        words = [match.start() for match in WORD.finditer(text, start, end)]
+        n_parts = -(-len(words) // LONGEST_SENTENCE)
+        cuts = [words[len(words) * part // n_parts] for part in range(1, n_parts)]
+        spans += zip([start, *cuts], [*cuts, end], strict=True)
     return np.array([span for span in spans if text[slice(*span)].strip()])  # not empty lines
 
 

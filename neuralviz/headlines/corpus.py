@@ -20,6 +20,8 @@ from neuralviz.headlines import (
     write_values,
 )
 from neuralviz.maps.shares import LEAST_RATIO, compute_chance
+from neuralviz.micro_tuning.blanks import describe_blanks
+from neuralviz.micro_tuning.events import FilledBlank
 from neuralviz.words import joined, many, number, percent
 
 ALIKE = 0.5  # share of the neighbours in common, beyond chance, from which two methods agree
@@ -32,6 +34,7 @@ _PHRASES = {  # what explains a term, by a phrase of a headline, which no text h
         "**Rank correlation** is 1 where neighbours rank alike, 0 by chance."
     ),
 }
+SURE = 0.05  # of a best guess, from which it tells something
 STRICT = 0.01  # of one of clusters with a word: people search often
 
 
@@ -266,3 +269,12 @@ def describe_held_group(
         f"{shared}.\n\nTheir cosine similarity is above the average of all pairs by {highest} "
         f"standard deviations (usual distances from average) with {first}, {lowest} with {second}."
     )
+
+
+def describe_answer(blanks: Sequence[FilledBlank], action: str) -> str:
+    """What a model puts into blanks after an ``action``, such as *adding the mean …*."""
+    best = [blank.after[0] for blank in blanks]
+    if any(guess.after >= SURE for guess in best):
+        return describe_blanks(blanks, action)
+    guesses = joined([f"“{guess.token}” ({percent(guess.after)})" for guess in best])
+    return f"After {action}, the model has no clear guess: its best is {guesses}."

@@ -93,6 +93,7 @@ def describe_deletions(agreements: Mapping[str, float]) -> str:
     )
     listed = joined([f"{value} by {method}" for method, value in values.items()])
     return (
-        "Check: with a word left out and the text embedded again, the cosine changes much as "
-        f"without the word's parts of the vector (rank correlation {listed}; 1: the same order)."
+        "Check: each word is left out in turn, and its text embedded again. The parts foretell how "
+        f"the cosine then changes with a rank correlation of {listed} (1: in the same order, 0: "
+        "not at all)."
     )

@@ -12,7 +12,7 @@ from neuralviz.evaluation.similarity import most_similar
 from neuralviz.headlines import begin, write_range, write_times
 from neuralviz.micro_tuning.blanks import describe_blanks, read_hidden_word
 from neuralviz.models import BUNDLED
-from neuralviz.words import joined, many, name_texts, number, percent, write_guess
+from neuralviz.words import joined, many, name_texts, number, percent, write_guess, write_loss
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.similarity import Similarity
@@ -36,11 +36,6 @@ def explain_tuning(settings: TuningSettings) -> str:
     """What micro-tuning is, in a sentence of markdown."""
     words = "words" if settings.predict_unmasked else "masked (hidden) words"
     return f"**Micro-tuning** trains the model on one text alone, to predict the text's {words}."
-
-
-def write_loss(loss: float) -> str:
-    """``3.37``, ``12.3``."""
-    return number(loss, "#.3g").rstrip(".")
 
 
 def describe_learning(record: RunRecord, text: int) -> str:
@@ -133,12 +128,9 @@ def describe_shares(by_text: Mapping[str, tuple[Sequence[str], np.ndarray]]) -> 
     if not parts:
         return ""
     is_one = len(parts) == 1 and sum(map(len, named.values())) == 1
-    subject, verb = (
-        ("word with the largest share", "is")
-        if is_one
-        else ("words with the largest shares", "are")
-    )
-    return f"The {subject} of the change in the weights {verb} {', and '.join(parts)}."
+    s, verb = ("", "is") if is_one else ("s", "are")
+    subject = f"The word{s} with the largest share{s} of the change in the weights"
+    return f"{subject} {verb} {', and '.join(parts)}."
 
 
 def _name_largest(words: Sequence[str], shares_of_places: np.ndarray) -> dict[str, float]:

@@ -101,7 +101,7 @@ def difference_heatmap(first: Similarity, second: Similarity, layout: Layout) ->
     matrix["colorbar"] = _bar_below(title, limits, least=1)
     title = f"Difference of the ranks by {first_name} and {second_name}"
     if "text" in matrix:
-        title = f"Rank of each pair by {first_name} → by {second_name}"
+        title = f"Rank of each pair by {first_name} → by {second_name} (1: most similar)"
         ranks = (s.ranks[np.ix_(layout.order, layout.order)] for s in (first, second))
         written = (cell_labels(one, "{:,.0f}".format)["text"] for one in ranks)
         matrix["text"] = [
@@ -164,7 +164,7 @@ def similarity_page(
 
 def _bar_below(title: str, limits: tuple[float, float], least: float = 0) -> dict[str, Any]:
     place = {"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom", "thickness": 10}
-    return {**place, "title": {"text": title, "side": "top"}, **even_ticks(limits, least)}
+    return {**place, "title": {"text": title, "side": "bottom"}, **even_ticks(limits, least)}
 
 
 def _matrix(
@@ -183,7 +183,8 @@ def _matrix(
         labels = cell_labels(ordered, lambda value: number(value, short_format))
         labels["textfont"] = {"size": LARGE_VALUES if len(order) <= FEW_TEXTS else SMALL_VALUES}
     hover = f"%{{y}}<br>%{{x}}<br>{measure} %{{z:{written}}}"
-    return cells(ordered, named, named, hover, limits, **labels)
+    on_stage = {"stage": {"colorbar.title.side": "top"}}  # ticks are beside a large title below
+    return cells(ordered, named, named, hover, limits, meta=on_stage, **labels)
 
 
 def _divide(figure: go.Figure, group_names: Sequence[str]) -> None:

@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from neuralviz.headlines.micro_tuning import (
-    VISIBLE,
-    describe_progress,
-    describe_settings,
-    short_layer_names,
-    write_loss,
-)
+from neuralviz.headlines.micro_tuning import describe_progress, describe_settings, short_layer_names
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import (
     AFTER,
@@ -36,8 +30,9 @@ from neuralviz.plots.theme import (
     shorten,
     symmetric_range,
     token_bars,
+    widen,
 )
-from neuralviz.words import many, number, write_guess
+from neuralviz.words import many, number, write_guess, write_loss
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -89,8 +84,7 @@ def loss_figure(
         n_epochs = max(n_epochs, earlier.settings.epochs)
     is_band = len(curves) > MAX_LINES
     traces += _band(curves[record.texts_like(text)]) if is_band else _other_curves(curves, text)
-    look: Trace = {"width": 4, "size": 8, **_label_ends(curves[text])}
-    traces.append(_curve(curves[text], name, AFTER, **look))
+    traces.append(_main_curve(curves[text], name))
     # a point is seen by its mark, or by the line to another one
     traces = [t for t in traces if np.isfinite(t["y"]).sum() > ("marker" not in t)]
     has_epochs, parts = bool(traces), [part for part in record.parts if part.text == text]
@@ -120,13 +114,14 @@ def _curve(
     return line(epochs, curve, colour, hover, width=width, size=size, name=name, **extra)
 
 
-def _label_ends(curve: np.ndarray) -> Trace:
-    """On the stage, the first and the last known value above their points."""
-    text, known = [""] * len(curve), np.flatnonzero(np.isfinite(curve)).tolist()
-    for epoch in (*known[:1], *known[-1:]):
-        text[epoch] = write_loss(curve[epoch])
+def _main_curve(curve: np.ndarray, name: str) -> Trace:
+    """On the stage with the first and the last finite value above their points."""
+    epochs = np.flatnonzero(np.isfinite(curve))
+    ends = {*epochs[:1].tolist(), *epochs[-1:].tolist()}
+    text = [write_loss(loss) * (epoch in ends) for epoch, loss in enumerate(curve)]
     look: Trace = {"textposition": "top center", "textfont": {"size": 18}, "cliponaxis": False}
-    return {"text": text, "meta": {"stage": {"mode": "lines+markers+text"}}, **look}
+    look |= {"text": text, "meta": {"stage": {"mode": "lines+markers+text"}}}
+    return _curve(curve, name, AFTER, width=4, size=8, **look)
 
 
 def _other_curves(curves: np.ndarray, text: int) -> list[Trace]:
@@ -240,15 +235,13 @@ def shares_figure(words: Sequence[str], shares: np.ndarray) -> go.Figure:
     percents = np.asarray(shares) * 100
     hover, names = "%{customdata}: %{y:,.1f}%", list(map(escape, words))
     look: Trace = {"textposition": "outside", "constraintext": "none", "customdata": names}
-    look |= {"textangle": 0 if len(words) <= FEW_WORDS else -90}
-    look["text"] = [
-        number(share, ".0f") + "%" if abs(share) >= 100 * VISIBLE else "" for share in percents
-    ]
+    look["textangle"] = 0 if len(words) <= FEW_WORDS else -90
+    look["text"] = [number(share, ".0%") * (abs(share) >= 0.005) for share in shares.tolist()]
     return draw(
         [bars(np.arange(len(percents)), percents, AFTER, hover, **look)],
         title,
         name_axis(words, 14, autotickangles=[0, -45, -90], showgrid=False),
-        {"title": "share of the change, %", "zeroline": True},
+        {"title": "share of the change, %", "range": widen([0, *percents], 0.12)},
         bargap=0.15,
     )
 
@@ -262,18 +255,17 @@ def blank_figure(
     blank: FilledBlank, title: str, *, has_after: bool = True, hidden: str = ""
 ) -> go.Figure:
     """Probabilities of the likeliest tokens before micro-tuning, and after it, of a hidden word."""
-    entries = sorted(blank.candidates[:MOST_GUESSES], key=lambda entry: -entry.after)
-    if not has_after:
-        entries = [*blank.before]
-    is_hidden = [entry.token.casefold() == hidden.casefold() for entry in entries]
+    guesses = sorted(blank.candidates[:MOST_GUESSES], key=lambda entry: -entry.after)
+    entries, note = guesses if has_after else blank.before, "<br>(hidden word)"
     names = [
-        f"“{escape(shorten(entry.token, 18))}”" + "<br>(hidden word)" * marked
-        for entry, marked in zip(entries, is_hidden, strict=True)
+        f"“{escape(shorten(entry.token, 18))}”"
+        + note * (entry.token.casefold() == hidden.casefold())
+        for entry in entries
     ]
     sides = {"before": [entry.before for entry in entries]}
     if has_after:
         sides["after"] = [entry.after for entry in entries]
-    elif is_hidden[-1] and len(entries) > 1:  # no next best guess
+    elif names[-1].endswith(note):  # no next best guess
         names.insert(-1, "")
         sides["before"].insert(-1, np.nan)
     return probabilities_figure(names, sides, title)
@@ -302,16 +294,11 @@ def probabilities_figure(
             "range": [0, min(highest * 1.25, 1.1)],
             "nticks": 6,
         },
-        _axis_of_bars(names),
+        {"tickvals": list(range(len(names))), "ticktext": names, **NAMES_OF_BARS},
         barmode="group",
         bargap=0.25,
         height=140 + 44 * len(names),
     )
-
-
-def _axis_of_bars(names: Sequence[str]) -> dict[str, Any]:
-    places = {"tickvals": list(range(len(names))), "range": [len(names) - 0.4, -0.6]}
-    return {**NAMES_OF_BARS, **places, "ticktext": names, "autorange": False}
 
 
 KEPT, MASKED = "#C4C9CE", AFTER  # visible on light and dark pages
@@ -431,7 +418,7 @@ def _draw(
 def learning_figure(losses: np.ndarray) -> go.Figure:
     """[epoch] mean losses in nats, from before the first step on."""
     return _draw(
-        [_curve(losses, "the text", AFTER, width=5, size=11, **_label_ends(losses))],
+        [_main_curve(losses, "the text")],
         "Loss by epoch",
         _epoch_axis(len(losses) - 1),
         _LOSS_AXIS,
@@ -452,7 +439,7 @@ def cosines_figure(texts: Sequence[str], cosines: np.ndarray) -> go.Figure:
         [token_bars(cosines, names, AFTER, "%{customdata}: %{text}", written)],
         "Cosine similarity to text 1",
         {"range": [lowest - 0.12 * (lowest < 0), 1.08], "title": "cosine similarity"},
-        _axis_of_bars(names),
+        {"tickvals": list(range(len(names))), "ticktext": names, **NAMES_OF_BARS},
         bottom=60,
         showlegend=False,
     )

@@ -690,7 +690,7 @@ def _show_products(record: RunRecord, key: str, text: int) -> None:
     with slide(f"{key}-similar", plain(headlines.describe_similar(products, shown_texts))):
         named = [shown_texts[place] for place in most_similar(products) or ()]
         with show_only_on_stage(f"cosine-{key}"):
-            colours = "Colours span only the values shown; nothing stands for a text with itself."
+            colours = "Colours span only the values shown. Empty: a text with itself."
             st.markdown(f"{headlines.EMBEDDING_IN_SHORT} {COSINE_IN_SHORT} {colours}")
             compare.show_beginnings(record.texts, named)
         texts = [record.texts[place] for place in named]

@@ -233,6 +233,12 @@ def test_explain_prints_numbers_where_there_are_no_colours(run):
     assert "[ (" in printed and "bold" in printed  # the markup is text
     assert re.search(r"“bank” with “bank's” adds 0\.\d+\n", of_mean)
     assert re.search(r"  special tokens: [+−]0\.\d+\n", of_mean)
+    of_rest = re.findall(r"special tokens: ([+−]0\.\d+)", printed)
+    lines = of_mean.split("\n  special tokens")[:2]
+    for line, rest_sum in zip(lines, of_rest, strict=True):
+        by_word = re.findall(r"\(([+−]\d\.\d\d)\)", line)
+        total = sum(float(value.replace("−", "-")) for value in [*by_word, rest_sum])
+        assert total == pytest.approx(first @ second, abs=0.06)  # each is rounded
     assert "cancel" not in of_mean
     assert of_neural.startswith("neural, exact, 2 epochs: cosine similarity ")
     assert re.search(r"“\w+” with “[\w']+” subtracts \d+\.\d+\n", of_neural)

@@ -397,6 +397,17 @@ def test_sums_of_all_families(family: str, small_model) -> None:
 # --- centred, and with words left out -------------------------------------------------------------
 
 
+def test_a_long_text_without_sentences_is_read_in_parts(library) -> None:
+    text = " ".join(f"{word} {number}" for number in range(31) for word in ("river", "bank"))
+    explanation = explain(make("mean", library.model), text, B)
+    spans = explanation.sentences.spans[0]
+    parts = [text[slice(*span)].split() for span in spans]
+    assert [len(part) for part in parts] == [31, 31, 31, 31]
+    assert "".join(text[slice(*span)] for span in spans) == text
+    assert len(explanation.sentences.spans[1]) == 1
+    assert explanation.sentences.contributions.sum() == pytest.approx(explanation.cosine)
+
+
 def test_a_centre_is_a_part_that_belongs_to_no_token(library) -> None:
     embedder = make("mean", library.model)
     centre = embedder.encode(list(SENTENCES)).mean(axis=0)

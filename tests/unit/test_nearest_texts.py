@@ -91,7 +91,7 @@ def test_a_difference_is_one_of_ranks_so_that_no_range_of_similarities_wins() ->
     (cells,) = figure.data
     assert cells.text == (["", "1→3", "3→1"], ["1→3", "", "2→2"], ["3→1", "2→2", ""])
     assert (cells.zmin, cells.zmax) == (-2, 2)
-    assert figure.layout.title.text == "Rank of each pair by neural → by sbert-wk"
+    assert figure.layout.title.text == "Rank of each pair by neural → by sbert-wk (1: most similar)"
     title = "orange: more similar by neural, purple: by sbert-wk (in ranks)"
     assert (cells.colorbar.title.text, cells.colorbar.dtick) == (title, 1)
 

@@ -48,7 +48,14 @@ from neuralviz.jobs.ladder import recorded_ladder
 from neuralviz.jobs.training import recorded_lessons
 from neuralviz.layers.geometry import FollowedWord
 from neuralviz.maps.neighbours import common_neighbours, find_neighbours
-from neuralviz.micro_tuning.events import RUN_FORMAT, Candidate, MaskedPredictions, Part, RunRecord
+from neuralviz.micro_tuning.events import (
+    RUN_FORMAT,
+    Candidate,
+    FilledBlank,
+    MaskedPredictions,
+    Part,
+    RunRecord,
+)
 from neuralviz.micro_tuning.lens import Lens
 from neuralviz.micro_tuning.settings import DEFAULT_BLUEPRINTS, mask_inputs
 from neuralviz.paths import sample_data
@@ -770,3 +777,17 @@ def test_a_lead_is_decided_where_its_interval_is_apart_from_0(sign: int) -> None
     assert headline.interval[0] > 0
     half_done = rank_hits(What("right for", "100 texts"), ["a", "b"], [first, second[:50]])
     assert half_done.outcome == "unknown"
+
+
+def test_an_answer_that_is_hardly_likelier_than_others_is_no_finding() -> None:
+    def fill(after: float) -> FilledBlank:
+        guesses = (Candidate("it", 0.02, 0.01),), (Candidate("tea", 0.01, after),)
+        return FilledBlank(*guesses, guesses[1])
+
+    clear = corpus.describe_answer([fill(0.4)], "adding it")
+    assert "best guess for the blank was “it” (2.0%); after adding it it is “tea” (40%)." in clear
+    unclear = corpus.describe_answer([fill(0.03), fill(0.02)], "adding it")
+    assert unclear == (
+        "After adding it, the model has no clear guess: its best is “tea” (3%) and “tea” (2%)."
+    )
+    assert "guess for blank 2 was" in corpus.describe_answer([fill(0.03), fill(0.4)], "adding it")

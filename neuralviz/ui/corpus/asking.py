@@ -8,9 +8,9 @@ import streamlit as st
 
 from neuralviz.embedders.specs import DELTAS, list_models
 from neuralviz.headlines import explain_methods
+from neuralviz.headlines.corpus import describe_answer
 from neuralviz.jobs.mapping import AskTexts
 from neuralviz.maps.opened import OpenMap, Selection
-from neuralviz.micro_tuning.blanks import describe_blanks
 from neuralviz.micro_tuning.events import FilledBlank
 from neuralviz.plots.corpus_map import describe_maps
 from neuralviz.plots.report import About
@@ -82,7 +82,7 @@ def _draw_answer(
         return
     texts = f"{many(len(chosen), 'text')} {st.session_state.get(SELECTED_BY, '')}".strip()
     action = f"adding the mean {open_map.spec.method} embedding of {texts}"
-    show_headline(plain(describe_blanks(blanks, action)), key="corpus-answer")
+    show_headline(plain(describe_answer(blanks, action)), key="corpus-answer")
     with show_only_on_stage("corpus-question"):
         st.markdown(f"{explain_methods([open_map.spec.method])} The mean is what texts share.")
         st.text(sentence)

@@ -196,12 +196,12 @@ def _explore(maps: Sequence[OpenMap], colours: Sequence[str]) -> None:
         with headline_area:
             accuracy = note_accuracy(view)
             show_findings(view, describe_view(view), accuracy.label)
-        accuracy_area = st.container()
+        groups_area = st.container()
         findings = {DUPLICATES: show_duplicates} if has_duplicates(view) else {}
         show_lists(view, findings)  # before the maps: a text can be read while they are drawn
         with map_area:
             show_maps(view, accuracy)
-        with accuracy_area:
+        with groups_area:
             show_held(view)
             search_samples(maps)
         write_chosen_text(view)
