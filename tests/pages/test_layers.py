@@ -114,7 +114,7 @@ def test_the_lens_of_a_model_without_a_head_reads_its_embedding_table(bundled: o
     page = finish_run(open_view(layers_view="Lens", model="all-MiniLM-L6-v2").run(), "layers-lens")
     assert not page.exception
     assert count_figures(page) == 2  # nothing is tuned
-    assert "This model has no prediction head, but an embedding table: the" in read_markdown(page)
+    assert "This model has no prediction head, but an embedding table: at" in read_markdown(page)
     labels = [box.label for box in page.selectbox]
     assert "Tuned on the text" not in labels
     for text in ("bank", "שלום 🙂", "The lamp came on. " * 200, "<script>alert(1)</script>"):
