@@ -130,7 +130,7 @@ def accuracy_by_step_figure(lessons: Sequence[Lesson], label: str) -> go.Figure:
     for (kind, lesson), share in zip(lines.items(), shares, strict=False):
         steps = [snapshot.step for snapshot in lesson.snapshots]
         hover, last = f"{kind}<br>step %{{x}}: %{{y:.1%}}", lesson.accuracy[:, -1]
-        side = "top left" if last[-1] == max(ends) else "bottom left"
+        side = "top right" if last[-1] == max(ends) else "bottom right"
         look: Trace = {"text": [""] * (len(steps) - 1) + [f"{kind} {share}"], "textposition": side}
         traces.append(line(steps, last, PAIR_COLOURS[kind], hover, width=4, name=kind, **look))
         traces[-1]["mode"] += "+text"
@@ -140,7 +140,7 @@ def accuracy_by_step_figure(lessons: Sequence[Lesson], label: str) -> go.Figure:
     figure = draw(
         traces,
         f"Correct predictions of “{escape(shorten(label, 20))}”",
-        {"title": "step", "range": [-0.02 * n_steps, 1.02 * n_steps]},
+        {"title": "step", "range": [-0.02 * n_steps, 1.2 * n_steps]},
         ACCURACY | {"range": [accuracies.min() - room, accuracies.max() + room]},
         showlegend=False,
     )
