@@ -341,10 +341,7 @@ def describe_pairs(data: ScoredData, measured: numbers.Measured, label: str) -> 
 
 
 def find_confused(confusion: Confusion) -> tuple[int, int] | None:
-    """Row and column of the label that is taken for another one significantly more than the rest.
-
-    The place is that after `Confusion.merge_rarest`; both labels are single ones.
-    """
+    """Row and column, after `merge_rarest`, of the single labels confused significantly most."""
     matrix = confusion.merge_rarest()
     is_single = np.isin(matrix.labels, confusion.labels)
     missed = matrix.counts * ~np.eye(len(matrix.labels), dtype=bool)
