@@ -25,7 +25,10 @@ class NamedPairs(NamedTuple):
     @classmethod
     def of_texts(cls, texts: Sequence[str], passages: Passages, *numbered: bool) -> NamedPairs:
         names = [
-            [f"{n}. " * is_long + text[slice(*span)].strip() for n, span in enumerate(spans, 1)]
+            [
+                f"{n}. " * is_long + " ".join(text[slice(*span)].split())
+                for n, span in enumerate(spans, 1)
+            ]
             for text, spans, is_long in zip(texts, passages.spans, numbered or (0, 0), strict=True)
         ]
         return cls(names[0], names[1], passages.contributions)

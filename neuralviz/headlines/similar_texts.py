@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -30,6 +29,7 @@ from neuralviz.headlines import (
 )
 from neuralviz.words import joined, many, name_texts, number
 
+LONGEST_NAME = 20  # characters of a label column in a title
 FEWEST_PAIRS = 6  # of four texts: rankings of fewer agree by chance
 AGREE, IN_PART = 0.8, 0.5  # Spearman's coefficient of two rankings
 
@@ -62,7 +62,10 @@ def note_similar_texts(
     for name, values in _find_usable(similarities, labels):
         means = [float(nearest_shares(s, values).mean()) for s in similarities]
         shares = write_values(means, is_share=True)
-        return [f": same {textwrap.shorten(name, 20)} for {share}" for share in shares]
+        return [
+            f": same {name if len(name) <= LONGEST_NAME else f'{name[:LONGEST_NAME]}…'} for {share}"
+            for share in shares
+        ]
     return [f": highest {number(float(np.nanmax(s.of_pairs)), '.2f')}" for s in similarities]
 
 

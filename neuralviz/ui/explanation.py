@@ -155,10 +155,12 @@ def _show_words(
                 key=key,
                 height=150 + 44 * len(sums),
             )
+    rest = dict.fromkeys(name for part in chosen.values() for name in part.rest if name)
     st.markdown(
         "Orange words make the texts more similar, purple ones less, each row in its own range of "
-        "colours. A row adds up to its *sum*, the cosine similarity (all are rounded). *No word*: "
-        "what comes from none, such as the marks that a model adds around a text."
+        "colours. A row adds up to its *sum*, the cosine similarity (all are rounded)."
+        + f" *No word*: what comes from none ({joined([*rest])})."
+        * bool(rest)
     )
     rows = [
         {"method": method, sides[0]: a, sides[1]: b, "adds": value}

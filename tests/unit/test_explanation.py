@@ -405,6 +405,9 @@ def test_a_long_text_without_sentences_is_read_in_parts(library) -> None:
     assert [len(part) for part in parts] == [31, 31, 31, 31]
     assert "".join(text[slice(*span)] for span in spans) == text
     assert len(explanation.sentences.spans[1]) == 1
+    broken = explain(make("mean", library.model), "The baker\n sleeps. He  snores.", B)
+    names = NamedPairs.of_texts(broken.texts, broken.sentences, True, False).first
+    assert list(names) == ["1. The baker sleeps.", "2. He snores."]
     assert explanation.sentences.contributions.sum() == pytest.approx(explanation.cosine)
 
 
