@@ -365,6 +365,7 @@ def _show_layer_weights(states: TokenStates, weights: TokenWeights, draw: Draw) 
 
 LENS_KEY = "layers-lens"
 LENS_RUNS = SessionRuns(LENS_KEY)
+NO_TOKEN = -1  # chosen: the one that tells most is, before and after micro-tuning
 TOKEN = f"{LENS_KEY}-token"  # session state and address: the place of the chosen token
 AS_IT_IS, TRANSLATED = "As it is", "Translated"
 NOT_TUNED = "None"
@@ -419,11 +420,9 @@ def _show_guesses(data: tuple[str, str], read: ReadText | None, _live: bool) -> 
     """Draw what is read from every layer, and where the chosen token takes the lead."""
     if read is None:
         return
-    before, after, first = read.before, read.after, f"{TOKEN}-first"
-    if st.session_state.get(TOKEN) == st.session_state.get(first):
-        st.session_state.pop(TOKEN, None)  # nobody has chosen: micro-tuning may tell of another
-    st.session_state[first] = before.find_telling(after)
-    position = remember_number(TOKEN, range(len(before.tokens)), st.session_state[first], data)
+    before, after = read.before, read.after
+    chosen = remember_number(TOKEN, range(NO_TOKEN, len(before.tokens)), NO_TOKEN, data)
+    position = before.find_telling(after) if chosen == NO_TOKEN else chosen
     n_tokens, n_all = len(before.tokens), len(before.text)
     provenance = About("Guesses by layer", {"text": shorten(before.text.text, 60)})
     with slide(LENS_KEY, plain(headlines.describe_lens(before, after, position))):

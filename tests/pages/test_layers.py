@@ -9,6 +9,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 from transformers import AutoModel
 
+from neuralviz.jobs import Run
+from neuralviz.jobs.layers import ReadText
 from neuralviz.ui import layers
 from tests.support.models import save_causal, save_family
 from tests.support.pages import (
@@ -108,6 +110,22 @@ def test_the_lens_shows_what_every_layer_would_predict(bundled: object) -> None:
     finish_run(page, "layers-lens")
     assert not page.exception
     assert "is empty" in page.error[0].value
+
+
+def test_a_link_to_a_token_of_the_lens_opens_it_before_and_after_tuning(
+    bundled: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = finish_run(open_view(layers_view="Lens").run(), "layers-lens")
+    read = last_run(page, "layers-lens").result
+    for token in {0, read.before.find_telling(), read.before.find_telling(read.after)}:
+        page.session_state["layers-lens-token"] = token  # as a click leaves it
+        link = page.run().query_params["layers-lens-token"]
+        for result in (ReadText(read.before), read):  # while the model is tuned, and then
+            monkeypatch.setattr(Run, "result", property(lambda _, result=result: result))
+            again = open_view(layers_view="Lens", **{"layers-lens-token": link}).run()
+            assert f"“{read.before.names[token]}”" in read_markdown(again)
+            assert again.query_params["layers-lens-token"] == link
+        monkeypatch.undo()
 
 
 def test_the_lens_of_a_model_without_a_head_reads_its_embedding_table(bundled: object) -> None:

@@ -244,7 +244,7 @@ class Stage {
 
   // What is seen stays in sight until what follows is drawn, which may need another run of the page.
   hold(isMadeAnew) {
-    const slide = this.shown && document.querySelector(`.${this.shown}`)
+    const slide = this.shown && document.querySelector(`.${this.shown}:not(.neuralviz-stage-copy *)`)
     if (!slide) return
     if (!this.copy) document.querySelector("[data-testid=stApp]").append((this.copy = copyOf(slide)))
     this.heldSince = performance.now()
@@ -256,7 +256,7 @@ class Stage {
   look() {
     const age = performance.now() - this.heldSince
     const app = document.querySelector("[data-testid=stApp]")
-    const slide = this.shown && document.querySelector(`.${this.shown}`)
+    const slide = this.shown && document.querySelector(`.${this.shown}:not(.neuralviz-stage-copy *)`)
     const isOver = app.dataset.testScriptState !== "running"
     const isMade = age > BEGINS_WITHIN && (isOver || !slide?.querySelector("[data-stale=true]"))
     const isReady = slide && (isMade || !this.isMadeAnew) && isDrawn(slide)
