@@ -37,6 +37,12 @@ class NamedPairs(NamedTuple):
     def cosine(self) -> float:
         return float(self.contributions.sum())
 
+    @property
+    def unit(self) -> str:
+        """``sentence`` where a side has numbered sentences, else ``word``."""
+        is_numbered = any(names[0].startswith("1. ") for names in self[:2] if names)
+        return "sentence" if is_numbered else "word"
+
     def strongest(self, n: int) -> list[tuple[str, str, float]]:
         """The ``n`` pairs of words with the largest contributions without their signs."""
         inner = self.contributions[:-1, :-1]
@@ -70,7 +76,9 @@ def describe_words(
             for name, value in zip(names, side, strict=True)
             if number(value, ".2f") == largest
         }
-        claim = f"several words add most to the cosine similarity of {joined(sides)} ({cosine})"
+        claim = (
+            f"several {pairs.unit}s add most to the cosine similarity of {joined(sides)} ({cosine})"
+        )
         share = most / pairs.cosine if 0 < most <= pairs.cosine else 0.0
         if len(words) == 1:
             (word, place), *_ = words.items()

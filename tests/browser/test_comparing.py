@@ -20,7 +20,7 @@ from tests.support.downloads import (
 )
 
 MINUTE = 60_000
-MEAN, SBERT_WK = "[aria-label='mean']", "[aria-label='sbert-wk']"
+MEAN, SBERT_WK = "[aria-label^='mean']", "[aria-label^='sbert-wk']"
 
 pytestmark = pytest.mark.browser
 
