@@ -144,8 +144,8 @@ class Headline:
             return [self.reason or "work is still under way"]
         if self.outcome == "ahead":
             first_bounds = bounds.replace("interval", "interval of the first", 1)
-            every = "both" if len(self.rest) == 1 else "all"
-            are_all = f"{every} differences are significant{first_bounds}"
+            quantity = "both" if len(self.rest) == 1 else "all"
+            are_all = f"{quantity} differences are significant{first_bounds}"
             return [are_all if self.rest else f"the difference is significant{bounds}"]
         verb = "difference is" if len(self.rivals) == 1 else "differences are"
         return [f"the {verb} not significant{bounds}", self._describe_rest()]

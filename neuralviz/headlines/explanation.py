@@ -68,8 +68,8 @@ def describe_words(
         sums = [pairs.contributions.sum(axis=axis)[:-1] for axis in (1, 0)]
         if max(np.abs(side).sum() for side in sums) > CANCELLING * abs(pairs.cosine):
             cancelling.append(method)
-        most, cosine = max(side.max(initial=0) for side in sums), number(pairs.cosine, ".2f")
-        largest = number(most, ".2f")
+        peak, cosine = max(side.max(initial=0) for side in sums), number(pairs.cosine, ".2f")
+        largest = number(peak, ".2f")
         words = {
             textwrap.shorten(name, 60, placeholder=" …"): place
             for place, (names, side) in enumerate(zip(pairs[:2], sums, strict=True))
@@ -79,7 +79,7 @@ def describe_words(
         claim = (
             f"several {pairs.unit}s add most to the cosine similarity of {joined(sides)} ({cosine})"
         )
-        share = most / pairs.cosine if 0 < most <= pairs.cosine else 0.0
+        share = peak / pairs.cosine if 0 < peak <= pairs.cosine else 0.0
         if len(words) == 1:
             (word, place), *_ = words.items()
             rest = f" of {cosine}" if share else f"; all else takes that down to {cosine}"
@@ -87,7 +87,7 @@ def describe_words(
                 f"“{word}” in {sides[place]} adds most to its cosine similarity with "
                 f"{sides[1 - place]}: {largest}{rest}"
             )
-        if most > 0:
+        if peak > 0:
             claims.append((len(words) == 1, share, f"By {method}, {claim}."))
     sentence = max(claims, key=lambda claim: claim[:2])[2] if claims else ""
     if cancelling:

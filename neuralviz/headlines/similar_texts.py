@@ -120,16 +120,16 @@ def _describe_difference(first: Similarity, second: Similarity, hardly_read: Seq
     gaps = np.abs(rank_differences(first, second)[*pairs.T])
     if not gaps.max(initial=0):
         return ""
-    pair, *others = map(tuple, pairs[gaps == gaps[0]].tolist())
+    pair, *ties = map(tuple, pairs[gaps == gaps[0]].tolist())
     first_rank, second_rank = (f"{round(s.ranks[pair]):,}" for s in (first, second))
     n_pairs = f"{np.isfinite(first.of_pairs).sum():,}"
     are_read = bool(hardly_read) and not {*pair}.intersection(hardly_read)
     among = " of those that the bundled model reads" * are_read
-    if others:
-        named = name_texts(others[0]) if len(others) == 1 else f"{len(others):,} other pairs"
+    if ties:
+        named = name_texts(ties[0]) if len(ties) == 1 else f"{len(ties):,} other pairs"
         among += f", and as much on {named}"
     return (
-        f"differ most on {name_texts(pair)}{among}: {'the first' if others else 'this'} pair has "
+        f"differ most on {name_texts(pair)}{among}: {'the first' if ties else 'this'} pair has "
         f"rank {first_rank} of {n_pairs} pairs by {first.method}, {second_rank} by {second.method} "
         "(1: most similar)"
     )

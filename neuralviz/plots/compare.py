@@ -103,7 +103,7 @@ def difference_heatmap(first: Similarity, second: Similarity, layout: Layout) ->
     if "text" in matrix:
         title = f"Rank of each pair by {first_name} → by {second_name} (1: most similar)"
         ranks = (s.ranks[np.ix_(layout.order, layout.order)] for s in (first, second))
-        written = (cell_labels(one, "{:,.0f}".format)["text"] for one in ranks)
+        written = (cell_labels(matrix, "{:,.0f}".format)["text"] for matrix in ranks)
         matrix["text"] = [
             [f"{a}→{b}" * bool(a and b) for a, b in zip(*rows, strict=True)]
             for rows in zip(*written, strict=True)

@@ -865,7 +865,7 @@ def _draw_blanks(
     show_blanks(blanks, provenance, key)
 
 
-def show_blanks(blanks: Sequence[FilledBlank], about: About, key: str) -> None:
+def show_blanks(blanks: Sequence[FilledBlank], provenance: About, key: str) -> None:
     """Figures side by side of what the model puts into each blank, before and after."""
     columns = wide_columns(len(blanks), f"{key}-blanks")  # high enough for the stage
     for place, (blank, column) in enumerate(zip(blanks, columns, strict=True), 1):
@@ -876,6 +876,6 @@ def show_blanks(blanks: Sequence[FilledBlank], about: About, key: str) -> None:
                 plots.blank_figure(blank, f"What the model puts into {name}"),
                 f"blank {place}",
                 pd.DataFrame(rows, columns=["token", "before", "after", "change"]),
-                about,
+                provenance,
                 key=f"{key}-blank-{place}",
             )

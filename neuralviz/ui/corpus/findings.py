@@ -146,8 +146,8 @@ def _explain_marks(view: MapView, predicted: str) -> str:
             f"**Predicted**: the most frequent {predicted} of a text's nearest (most similar) "
             "texts; a cross marks a wrong one. "
         )
-    others = f" or in one that is smaller than the {MAX_CATEGORIES} largest" * is_beyond
-    notes += f"Grey points are in no cluster{others}. " * (has_grey or is_beyond)
+    limit = f" or in one that is smaller than the {MAX_CATEGORIES} largest" * is_beyond
+    notes += f"Grey points are in no cluster{limit}. " * (has_grey or is_beyond)
     notes += "Pale points are all other texts. " * has_pale
     return notes + "Lines lead from the sentence to its nearest texts. " * bool(view.placed)
 
