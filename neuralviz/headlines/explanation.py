@@ -38,10 +38,12 @@ class NamedPairs(NamedTuple):
         return float(self.contributions.sum())
 
     @property
-    def unit(self) -> str:
-        """``sentence`` where a side has numbered sentences, else ``word``."""
-        is_numbered = any(names[0].startswith("1. ") for names in self[:2] if names)
-        return "sentence" if is_numbered else "word"
+    def units(self) -> tuple[str, str]:
+        """What each side's names are: numbered ``sentence``, else ``word``."""
+        first, second = (
+            "sentence" if names and names[0].startswith("1. ") else "word" for names in self[:2]
+        )
+        return first, second
 
     def strongest(self, n: int) -> list[tuple[str, str, float]]:
         """The ``n`` pairs of words with the largest contributions without their signs."""
@@ -76,9 +78,8 @@ def describe_words(
             for name, value in zip(names, side, strict=True)
             if number(value, ".2f") == largest
         }
-        claim = (
-            f"several {pairs.unit}s add most to the cosine similarity of {joined(sides)} ({cosine})"
-        )
+        unit = min(pairs.units)  # a sentence, where one side has sentences
+        claim = f"several {unit}s add most to the cosine similarity of {joined(sides)} ({cosine})"
         share = peak / pairs.cosine if 0 < peak <= pairs.cosine else 0.0
         if len(words) == 1:
             (word, place), *_ = words.items()

@@ -92,7 +92,7 @@ def _show_explained(
     sentence = describe_words(named, sides, are_equal=first.texts[0] == first.texts[1])
     show_headline(plain(sentence), key="compare-why")
     with show_only_on_stage("why-texts"):
-        show_terms(detail == WORDS and not _is_numbered(pairs[0].first, pairs[0].second))
+        show_terms(detail == WORDS and "sentence" not in pairs[0].units)
     if detail == WORDS:
         _show_words(chosen, named, sides)
     else:
@@ -130,11 +130,6 @@ def _name_pairs(explanations: Sequence[Explanation]) -> list[NamedPairs]:
     return [NamedPairs.of_texts(first.texts, passages, *is_long) for passages in grouped]
 
 
-def _is_numbered(*sides: Sequence[str]) -> bool:
-    """Whether a side has sentences in place of words."""
-    return any(names[0][:3] == "1. " for names in sides)
-
-
 def _show_words(
     chosen: Mapping[str, Explanation], named: Mapping[str, NamedPairs], sides: Sequence[str]
 ) -> None:
@@ -144,7 +139,7 @@ def _show_words(
         sums = {method: pairs.contributions.sum(axis=1 - axis) for method, pairs in named.items()}
         columns = [*names, NO_WORD]
         table = pd.DataFrame({"word": columns, **sums})
-        key, part = f"compare-why-{axis}", "sentence" if _is_numbered(names) else "word"
+        key, part = f"compare-why-{axis}", first.units[axis]
         title = f"What each {part} of {side} adds to the cosine similarity"
         with allow_swiping(f"{key}-wide", 166 + 46 * len(columns)):
             show_figure(
