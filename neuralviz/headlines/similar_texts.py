@@ -124,7 +124,7 @@ def _describe_difference(first: Similarity, second: Similarity, hardly_read: Seq
     first_rank, second_rank = (f"{round(s.ranks[pair]):,}" for s in (first, second))
     n_pairs = f"{np.isfinite(first.of_pairs).sum():,}"
     are_read = bool(hardly_read) and not {*pair}.intersection(hardly_read)
-    among = " of those that the bundled model reads" * are_read
+    among = " of those that their models read" * are_read
     if ties:
         named = name_texts(ties[0]) if len(ties) == 1 else f"{len(ties):,} other pairs"
         among += f", and as much on {named}"
