@@ -16,6 +16,7 @@ from neuralviz.embedders import FOR_CORPORA, embedder_specs, make_embedder, spli
 from neuralviz.embedders.specs import labels_by_spec
 from neuralviz.errors import Stopped
 from neuralviz.evaluation.explanation import Explanation, explain
+from neuralviz.headlines import plain_headline
 from neuralviz.headlines.explanation import NamedPairs, describe_words
 from neuralviz.models.tokens import check_texts
 from neuralviz.words import choose_format, number
@@ -91,7 +92,7 @@ def _print_explanation(label: str, explanation: Explanation) -> None:
         verb, colour = ("adds", ORANGE) if value >= 0 else ("subtracts", PURPLE)
         print_line(f"  “{first}” with “{second}” {verb} {abs(value):{digits}}", colour)
     are_equal = explanation.texts[0] == explanation.texts[1]
-    print_line(describe_words({explanation.method: pairs}, are_equal=are_equal))
+    print_line(plain_headline(describe_words({explanation.method: pairs}, are_equal=are_equal)))
     print_line()
 
 

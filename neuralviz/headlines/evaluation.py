@@ -132,7 +132,7 @@ def _compare(
     sentence = headline.write_sentence()
     if sides[0] in ("better", "unknown"):
         return sentence
-    subject = "Not even the best method is" if len(ranked) > 1 else "It is not"
+    subject = "Not even the best method is" if len(ranked) > 1 else "That is not"
     return f"{sentence} {subject} significantly better than {guessing}."
 
 

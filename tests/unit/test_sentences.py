@@ -762,8 +762,8 @@ def test_the_rest_is_written_with_as_many_digits() -> None:
     entries = [Entry("a", 0.9), Entry("b", 0.75), Entry("c", 0.749)]
     measured = What("the share is", "9 texts")
     assert Headline.rank(measured, entries, lambda *_: (0.1, 0.2)).write_sentence() == (
-        "With a, the share is 0.900 on 9 texts, against 0.750 with b and 0.749 with c. Both "
-        "differences are significant (95% interval of the first: 0.10 to 0.20)."
+        "With a, the share is 0.900 on 9 texts, against 0.750 with b and 0.749 with c.\n\n"
+        "Both differences are significant (95% interval of the first: 0.10 to 0.20)."
     )
 
 
