@@ -154,6 +154,8 @@ def evaluations() -> Iterator[tuple[str, str]]:
     yield "labels", verdict(labels(), accuracy(0.8, 0.1))
     yield "labels, one neighbour", verdict(labels(), accuracy(0.8, 0.1, k=1), accuracy(0.5, 0.1))
     yield "labels at chance", verdict(labels(), accuracy(0.4, 0.1), accuracy(0.35, 0.1))
+    yield "labels, worse than guessing", verdict(labels(), accuracy(0.1, 0.1))
+    yield "labels, few texts", verdict(labels(), accuracy(0.1, 0.1, k=20))
     yield "a probe", verdict(labels(), probe(0.8))
     yield "probes", verdict(labels(), probe(0.8, 0.7), probe(0.5, 0.7))
     yield "words alone", verdict(labels(), probe(0.6, 0.7))
