@@ -38,6 +38,7 @@ from neuralviz.errors import (
     check_choice,
     check_stop,
 )
+from neuralviz.headlines import plain_headline
 from neuralviz.headlines.corpus import describe_groups
 from neuralviz.jobs.task import Progress
 from neuralviz.jobs.training import TEXTBOOKS, add_textbooks
@@ -348,7 +349,7 @@ def duplicates(
     sizes, n_similar = list(map(len, kept.groups)), int(pairs.has_duplicate(limit).sum())
     label = unique_label(store, spec)
     sentence = describe_groups(label, limit, n_similar, sizes, pairs.n_texts, keep)
-    print_message(sentence.replace("**", ""))
+    print_message(plain_headline(sentence))
     if output is not None:
         write_pieces(output, corpus_pieces(store, saved_corpus, rows=kept.remaining))
         print_message(f"Wrote {many(len(kept.remaining), 'kept text')} to {output}.")

@@ -38,6 +38,7 @@ from neuralviz.evaluation.measures import check_measures, kept_vectors
 from neuralviz.evaluation.probing_tasks import TASKS, probing_task
 from neuralviz.evaluation.results import ARROWS, EvaluationPlan, MeasureSettings, Results
 from neuralviz.evaluation.rows import EXPERIMENTS, Row, experiment_rows, method_rows
+from neuralviz.headlines import plain_headline
 from neuralviz.headlines.evaluation import describe_verdict
 from neuralviz.jobs.evaluating import Evaluate
 from neuralviz.paths import sample_data
@@ -244,7 +245,7 @@ def _show(results: Results) -> None:
         if len(results.data) > 1:
             print_line(data.name, "bold")
         if sentence := describe_verdict(results, number):
-            print_line(sentence)
+            print_line(plain_headline(sentence))
             print_line()
         for table in [
             *results.tables(number),

@@ -25,6 +25,7 @@ from neuralviz.embedders.base import describe_unread
 from neuralviz.embedders.specs import labels_by_spec
 from neuralviz.errors import Stopped
 from neuralviz.evaluation.explanation import Explanation, explain, find_unknown_words
+from neuralviz.headlines import plain_headline
 from neuralviz.headlines.explanation import NamedPairs, describe_unknown, describe_words
 from neuralviz.headlines.micro_tuning import list_unread
 from neuralviz.micro_tuning.watching import find_hardly_read
@@ -105,7 +106,7 @@ def _print_explanation(label: str, explanation: Explanation) -> None:
         verb, colour = ("adds", ORANGE) if value >= 0 else ("subtracts", PURPLE)
         print_line(f"  “{first}” with “{second}” {verb} {abs(value):{digits}}", colour)
     are_equal = explanation.texts[0] == explanation.texts[1]
-    print_line(describe_words({explanation.method: pairs}, are_equal=are_equal))
+    print_line(plain_headline(describe_words({explanation.method: pairs}, are_equal=are_equal)))
     print_line()
 
 

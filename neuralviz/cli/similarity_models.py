@@ -36,6 +36,7 @@ from neuralviz.evaluation.ladder_results import (
 )
 from neuralviz.evaluation.measures import kept_vectors
 from neuralviz.evaluation.results import EMPTY_CELL
+from neuralviz.headlines import plain_headline
 from neuralviz.headlines.layers import describe_ladder, warn_of_rung
 from neuralviz.jobs.ladder import ClimbLadder, make_similarity_models
 from neuralviz.jobs.task import Progress
@@ -170,7 +171,7 @@ def _show_ladder(ladder: Ladder) -> None:
     print_table(heads if has_seeds else heads[:-1], rows if has_seeds else [r[:-1] for r in rows])
     legend = "Spearman with the human scores."
     print_line(f"{legend} * best on the dev pairs, baselines included." if best else legend)
-    print_line(describe_ladder(ladder).replace("**", "").replace("\n\n", " "))
+    print_line(plain_headline(describe_ladder(ladder)))
 
 
 def _format_range(bounds: tuple[float, float] | None, joint: str) -> str:

@@ -28,6 +28,7 @@ from neuralviz.cli.options import CorpusArgument, StartModel, setting_options, t
 from neuralviz.cli.similarity_models import train_similarity
 from neuralviz.errors import NeuralvizError, Stopped
 from neuralviz.evaluation.measures import kept_vectors
+from neuralviz.headlines import plain_headline
 from neuralviz.headlines.training import (
     describe_lessons,
     describe_trained_layers,
@@ -213,7 +214,7 @@ def _describe_end(lesson: Lesson, label: str) -> str:
     sentences = [describe_lessons([lesson], label), describe_untrained(lesson)]
     if len(lesson.accuracy) and lesson.accuracy.shape[1] > 1:  # tables have no layers
         sentences.append(describe_trained_layers([lesson]))
-    return " ".join(filter(None, sentences)).replace("**", "")
+    return plain_headline(" ".join(filter(None, sentences)))
 
 
 commands.command("similarity")(train_similarity)

@@ -116,16 +116,15 @@ class Headline:
             reason,
         )
 
-    def write_sentence(self, gap: str = " ") -> str:
-        """The values, then behind a ``gap`` how sure they are: a sentence each."""
+    def write_sentence(self) -> str:
+        """The values, then in a paragraph of its own how sure they are: a sentence each."""
         best, measured, rivals = self.best, self.measured, self.rivals
         if self.outcome == "alone":
-            bounds = f" (95% interval: {self._write_bounds()})" if self.interval else ""
-            doubt = self.reason if not self.interval else ""
+            doubt = f"the 95% interval is {self._write_bounds()}" if self.interval else self.reason
             guessing = measured.guessing
             if self.interval and self.interval[0] <= measured.guess:
                 guessing = f"that is not significantly better than {self._name_guess()}"
-            sentences = [f"With {best.name}, {measured.write(best.value)}{bounds}", doubt, guessing]
+            sentences = [f"With {best.name}, {measured.write(best.value)}", doubt, guessing]
         elif self.outcome == "level":
             names = join_names([best.name, *(entry.name for entry in rivals)])
             both = "both " if len(rivals) == 1 else ""
@@ -136,7 +135,7 @@ class Headline:
             sentences = [result, *self._describe_difference()]
         sentences.append(self._describe_guessing())
         first, *rest = (f"{begin(sentence)}." for sentence in sentences if sentence)
-        return gap.join(filter(None, [first, " ".join(rest)]))
+        return "\n\n".join(filter(None, [first, " ".join(rest)]))
 
     def _describe_difference(self) -> list[str]:
         bounds = f" (95% interval: {self._write_bounds()})" if self.interval else ""
@@ -175,6 +174,11 @@ class Headline:
             return " to ".join(write_values(self.interval, is_share))
         _, bounds = write_lead(0, self.interval, is_share)
         return f"{bounds} percentage points" if is_share else bounds
+
+
+def plain_headline(sentence: str) -> str:
+    """A headline without bold type and paragraphs."""
+    return sentence.replace("**", "").replace("\n\n", " ")
 
 
 def _judge(intervals: Sequence[Bounds | None]) -> str:

@@ -53,7 +53,7 @@ def describe_label(
     sample = many(len(hits[0]), "text") + origin
     clause = predict_labels(label, k)
     share = Measured(clause, sample, "of", True, guessing, guesser, baseline)
-    return rank_hits(share, names, hits).write_sentence("\n\n")
+    return rank_hits(share, names, hits).write_sentence()
 
 
 def describe_agreement(

@@ -70,6 +70,7 @@ CONFUSED_IN_SHORT = {
     "probe": "A text is **taken for** what a **probe** predicts, a small network that learns from "
     "the labels of other texts.",
 }
+FEW_TEXTS = 5  # times the nearest texts; of fewer, these are not worse than guessing
 _FIGURES_NOUN = 16  # characters of one that stands in a figure
 _LONGEST_NOUN = 30  # characters of a column's name that stands in a sentence
 
@@ -120,8 +121,10 @@ def _compare(
         reverse = f" {REVERSE}" if yardstick.measure in _BY_SCORES else ""
         value = measured.write(ranked[0].value)
         return f"{subject} significantly worse than {guessing}: {value}.{reverse}"
+    is_level = sides[0] not in ("better", "unknown")
     if len(ranked) == 1:
         bounds = ranked[0].measured.interval(yardstick.name)
+        measured = replace(measured, guessing="" if is_level else measured.guessing)
         headline = Headline(measured, entries[0], interval=bounds, reason=NO_INTERVAL)
     else:
         headline = Headline.rank(
@@ -130,9 +133,9 @@ def _compare(
             lambda i, j: compute_lead(yardstick, ranked[i], ranked[j]).interval,
         )
     sentence = headline.write_sentence()
-    if sides[0] in ("better", "unknown"):
+    if not is_level:
         return sentence
-    subject = "Not even the best method is" if len(ranked) > 1 else "It is not"
+    subject = "Not even the best method is" if len(ranked) > 1 else "That is not"
     return f"{sentence} {subject} significantly better than {guessing}."
 
 
@@ -143,7 +146,10 @@ def _side_of_guessing(yardstick: Yardstick, method: RankedMethod) -> str:
     if bounds is None:
         return "unknown"
     leads = [yardstick.sign * (bound - chance) for bound in bounds]
-    return "better" if min(leads) > 0 else "worse" if max(leads) < 0 else "level"
+    result = method.measured.find_result(yardstick.measure)
+    # no text is its own neighbour, so most others of a few texts have another label than it
+    can_be_worse = yardstick.measure != "neighbours" or result.n >= FEW_TEXTS * result.k
+    return "better" if min(leads) > 0 else "worse" if max(leads) < 0 and can_be_worse else "level"
 
 
 def _describe_guessing(yardstick: Yardstick, measured: numbers.Measured, noun: str) -> str:

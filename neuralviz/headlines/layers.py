@@ -215,10 +215,11 @@ def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
         first, second = write_values([rung.spearman, best.spearman], is_share=False)
         doubt = "does not clearly beat" if rung.spearman > best.spearman else "does not beat"
         verb, negation = "beats" if bounds[0] > 0 else doubt, "not " * (bounds[0] <= 0 <= bounds[1])
+        interval = write_lead(0, bounds, is_share=False)[1]
         sentence = (
             f"The best network, **{rung.name}**, {verb} {best.name}: its Spearman correlation with "
-            f"people's scores is {first} on {pairs}, against {second}. The difference is {negation}"
-            f"significant (95% interval: {write_lead(0, bounds, is_share=False)[1]})."
+            f"people's scores is {first} on {pairs}, against {second}.\n\n"
+            f"The difference is {negation}significant (95% interval: {interval})."
         )
     networks = many(sum(bool(line.rung) for line in lines), "network")
     sentence += f" Of {networks}, **{rung.name}** did best on {ladder.test.n_dev:,} other pairs."

@@ -51,7 +51,7 @@ def describe_similar_texts(
         guessing = f"{guesser} has it for {write_values([guess], is_share=True)[0]}"
         n_texts = many(len(hits[0]), "text")
         share = Measured(clause, n_texts, "of", True, guessing, guesser, guess)
-        return rank_hits(share, [s.method for s in measured], hits).write_sentence("\n\n")
+        return rank_hits(share, [s.method for s in measured], hits).write_sentence()
     return _describe_nearest(measured) if len(measured) > 1 else _describe_extremes(measured[0])
 
 

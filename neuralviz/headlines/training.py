@@ -81,7 +81,7 @@ def _describe_change(lessons: Sequence[Lesson], label: str) -> str:
         for clause, (low, high) in zip(compared, bounds, strict=True)
     ]
     point = joined(points) if points else "training made no significant difference"
-    return f"{begin(point)}: {sentence} The difference is {joined(outcomes)}."
+    return f"{begin(point)}: {sentence}\n\nThe difference is {joined(outcomes)}."
 
 
 def describe_untrained(lesson: Lesson, table: str = "the embedding table") -> str:

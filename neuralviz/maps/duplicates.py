@@ -35,6 +35,7 @@ READ = 2000  # pairs whose wording is compared
 LONGEST = 2000  # characters of a text whose wording is compared
 SAME_WORDING = 0.8  # share of the three-letter sequences in common
 LOWEST = 0.75  # cosine of a suggested threshold
+HIGH = 0.9  # cosine that all pairs reach where all texts are alike
 
 OnProgress = Callable[[float], None]  # gets the share of pairs that were compared
 ReadTexts = Callable[[np.ndarray], Sequence[str]]  # the texts of some rows
@@ -237,9 +238,9 @@ def suggest_threshold(
 
     Of the pairs, the most similar first, up to 2,000 are read, at ranks spaced like powers. The
     threshold puts the fewest of them on the wrong side, each with the number of pairs that it
-    stands for; of equal ones it is the highest. It is raised to `LOWEST`, and until it is an
-    outlier above the cosines below it. It has three decimals, or four where three would let more
-    pairs reach it. None where no pair reaches it, or no threshold is better than none.
+    stands for; of equal ones it is the highest. It is raised to `LOWEST`, and unless all texts are
+    alike, until it is an outlier above the cosines below it. It has three decimals, or four where
+    three would let more pairs reach it. None where no pair reaches it, or no threshold is better.
     """
     n, cosines = len(cosines), _cut(cosines.astype(np.float64), 10_000)
     if not n:
@@ -253,7 +254,9 @@ def suggest_threshold(
     best = int(gains.argmax())
     if gains[best] <= 0:
         return None
-    lowest = _raise_to_outlier(max(cosines[ranks[best]], LOWEST), cosines)
+    lowest = max(cosines[ranks[best]], LOWEST)
+    if cosines[-1] < max(lowest, HIGH):  # else all texts are alike, and none can be an outlier
+        lowest = _raise_to_outlier(lowest, cosines)
     top = cosines[cosines >= lowest - ROUNDING]
     if not len(top):
         return None

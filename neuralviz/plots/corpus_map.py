@@ -34,6 +34,7 @@ from neuralviz.plots.theme import (
     draw,
     escape,
     shorten,
+    shorten_apart,
     style,
     symmetric_range,
 )
@@ -261,8 +262,10 @@ def _lay_out(
         far = 1.55 if named else 1.25  # leaves room for names
         camera = {"eye": dict.fromkeys("xyz", far)}
         figure.update_layout(scene={**scene, "aspectmode": "data", "camera": camera})
-    if colour is not None and colour.are_clusters and figure.layout.annotations:
-        figure.update_layout(showlegend=False)  # the names on the map say which is which
+    if colour is not None and colour.are_clusters:
+        are_named = any(not name.endswith(UNNAMED) for name in colour.categories)
+        if figure.layout.annotations or not are_named:  # the map says which is which, or nothing
+            figure.update_layout(showlegend=False)
     n_categories = 0 if colour is None or colour.are_clusters else len(colour.categories)
     n_entries = len({trace.name for trace in figure.data if trace.name})
     n_entries = min(max(1, n_entries), STAGE_CATEGORIES + 1)
@@ -635,10 +638,12 @@ def _category_groups(colour: PointColour, codes: np.ndarray, flat: bool) -> Iter
             trace = {"name": name, "legendrank": rank}
             yield PointGroup(np.flatnonzero(mask), trace, {"color": GREY})
     name = _escape_template(shorten(colour.name, _HOVERED_NAME))
-    for code, category in enumerate(colour.categories[:MAX_CATEGORIES]):
+    categories = colour.categories[:MAX_CATEGORIES]
+    names = shorten_apart(categories, _NAME_CHARACTERS)
+    for code, (category, short) in enumerate(zip(categories, names, strict=True)):
         positions = np.flatnonzero(codes == code)
         trace = {
-            "name": escape(shorten(category, _NAME_CHARACTERS)),
+            "name": short,
             "meta": category,
             "legendrank": 1000 + code,
             "hovertemplate": f"{name}: {_escape_template(shorten(category, _HOVERED_NAME))}",

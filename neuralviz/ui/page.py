@@ -26,7 +26,6 @@ USER_SOURCES = ("Paste", "Upload")  # sources that hold a user's own texts
 
 _JOINED = re.compile(r"(?i)www(?=\.)|https?(?=://)|@|-(?=[->])|<(?=-)")  # begin links and arrows
 _MARKDOWN = re.compile(r"[\\`*_{}\[\]()#|~$:<>&]|(?<=:material)/")
-_HOW_SURE = re.compile(r"\. (?=(The|Both|All) differences? |No interval )")
 _AT_START = re.compile(r"^(\s*\d*)([-+.](?=\s|$)|=)", re.MULTILINE)
 
 
@@ -125,7 +124,6 @@ def stage_step(number: int, n: int) -> str:
 
 def show_headline(sentence: str, *, key: str) -> None:
     """Show a headline in markdown in large type; in small type, how sure it is, and paragraphs."""
-    sentence = _HOW_SURE.sub(".\n\n", sentence, count=1)
     if sentence:
         with st.container(key=f"headline-{key}"):
             st.markdown(sentence)

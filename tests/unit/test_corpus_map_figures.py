@@ -83,8 +83,16 @@ def test_labels_that_begin_alike_stay_apart_whatever_is_filtered_out() -> None:
     labels = [100 * "a" + ending for ending in "bbc"]
     figure = map_figure(points(3), np.arange(3), colour_by_category("n", labels), title="map")
     (first, second) = figure.data
-    assert first.name == second.name
+    assert {first.name[-1], second.name[-1]} == {"b", "c"}
     assert {first.meta, second.meta} == set(labels)
+
+
+@pytest.mark.parametrize(("name", "is_shown"), [("no typical words", False), ("bank rate", None)])
+def test_clusters_that_no_words_tell_apart_have_no_legend(name: str, is_shown: bool | None) -> None:
+    colour = PointColour(
+        "cluster", (f"1 {name}", f"2 {name}"), np.array([0, 1, 0]), are_clusters=True
+    )
+    assert map_figure(points(3), np.arange(3), colour, title="map").layout.showlegend is is_shown
 
 
 def test_numbers_are_coloured_over_most_of_their_range_and_signed_ones_centred() -> None:

@@ -154,6 +154,8 @@ def evaluations() -> Iterator[tuple[str, str]]:
     yield "labels", verdict(labels(), accuracy(0.8, 0.1))
     yield "labels, one neighbour", verdict(labels(), accuracy(0.8, 0.1, k=1), accuracy(0.5, 0.1))
     yield "labels at chance", verdict(labels(), accuracy(0.4, 0.1), accuracy(0.35, 0.1))
+    yield "labels, worse than guessing", verdict(labels(), accuracy(0.1, 0.1))
+    yield "labels, few texts", verdict(labels(), accuracy(0.1, 0.1, k=20))
     yield "a probe", verdict(labels(), probe(0.8))
     yield "probes", verdict(labels(), probe(0.8, 0.7), probe(0.5, 0.7))
     yield "words alone", verdict(labels(), probe(0.6, 0.7))
@@ -762,8 +764,8 @@ def test_the_rest_is_written_with_as_many_digits() -> None:
     entries = [Entry("a", 0.9), Entry("b", 0.75), Entry("c", 0.749)]
     measured = What("the share is", "9 texts")
     assert Headline.rank(measured, entries, lambda *_: (0.1, 0.2)).write_sentence() == (
-        "With a, the share is 0.900 on 9 texts, against 0.750 with b and 0.749 with c. Both "
-        "differences are significant (95% interval of the first: 0.10 to 0.20)."
+        "With a, the share is 0.900 on 9 texts, against 0.750 with b and 0.749 with c.\n\n"
+        "Both differences are significant (95% interval of the first: 0.10 to 0.20)."
     )
 
 

@@ -31,6 +31,8 @@ def ask_selection(view: MapView, chosen: Selection) -> None:
     """Ask the model about the selected texts, if a map's vectors are changes of its weights."""
     maps = [open_map for open_map in view.methods if open_map.spec.method in DELTAS]
     if not maps:
+        with hide_on_stage("question"):
+            st.caption("Make a map by **neural** to ask the model what these texts share.")
         return
     with hide_on_stage("question"), st.container(horizontal=True, vertical_alignment="bottom"):
         sentence = st.text_input(

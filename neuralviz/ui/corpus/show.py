@@ -532,7 +532,8 @@ def _show_clusters(view: MapView) -> None:
             show_headline(themes, key="clusters")
         st.caption(
             "Dense groups of points on the map, with the words that distinguish their texts. "
-            "Select a row to select its texts."
+            "Select a row to select its texts; **Selection** lists them and asks the model about "
+            "them."
         )
         for place, (column, open_map) in enumerate(view.columns()):
             if open_map.clusters.n:
