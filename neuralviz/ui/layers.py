@@ -30,6 +30,7 @@ from neuralviz.layers.settings import (
     SbertWkSettings,
     check_sbert_wk,
 )
+from neuralviz.micro_tuning.blanks import BLANK
 from neuralviz.micro_tuning.settings import TuningSettings
 from neuralviz.models import BUNDLED, MINILM, TextModel
 from neuralviz.models.language_model import Layer
@@ -234,7 +235,7 @@ def _show_words(result: FollowedText | None, live: bool) -> None:
     words, provenance = followed_words(states, weights.importance), _describe_text(latest)
     shares = word_importance(states, weights.importance)
     punctuation = float(shares.sum()) - sum(word.importance for word in words)
-    headline = plain(headlines.describe_text(words, weights))
+    headline = plain(headlines.describe_text(words, weights, punctuation))
     with dim_old_results(TEXT_KEY, latest.result is not result), slide(TEXT_KEY, headline):
         if states.text.looks_foreign:
             st.warning(plain(warn_of_unread("this text", latest.task.model.id)))
@@ -365,6 +366,7 @@ def _show_layer_weights(states: TokenStates, weights: TokenWeights, draw: Draw) 
 
 LENS_KEY = "layers-lens"
 LENS_RUNS = SessionRuns(LENS_KEY)
+STAGE_LENGTH = 200  # characters of a text on each side of its hidden token
 NO_TOKEN = -1  # chosen: the one that tells most is, before and after micro-tuning
 TOKEN = f"{LENS_KEY}-token"  # session state and address: the place of the chosen token
 AS_IT_IS, TRANSLATED = "As it is", "Translated"
@@ -427,7 +429,10 @@ def _show_guesses(data: tuple[str, str], read: ReadText | None, _live: bool) -> 
     provenance = About("Guesses by layer", {"text": shorten(before.text.text, 60)})
     with slide(LENS_KEY, plain(headlines.describe_lens(before, after, position))):
         terms = headlines.explain_lens(before, after, position)
-        show_only_on_stage(LENS_KEY).markdown(plain(terms))
+        with show_only_on_stage(LENS_KEY):
+            st.markdown(plain(terms))
+            hidden = slice(*before.text.spans[before.tokens[position]])
+            st.markdown(plain(f"Text: {_hide(before.text.text, hidden)}"))
         part = f" (first {n_tokens} of {n_all:,} tokens)" * (n_tokens < n_all)
         moments = {"before": before} | ({"after": after} if after else {})
         for moment, lens in moments.items():
@@ -452,6 +457,14 @@ def _show_guesses(data: tuple[str, str], read: ReadText | None, _live: bool) -> 
             key=f"{LENS_KEY}-lead",
             height=300,
         )
+
+
+def _hide(text: str, hidden: slice) -> str:
+    """A text with a blank, or as much around it as fits on the stage."""
+    before, after = text[: hidden.start], text[hidden.stop :]
+    if len(before) > STAGE_LENGTH:
+        before = f"… {before[-STAGE_LENGTH:]}"
+    return f"{before}{BLANK}{shorten(after, STAGE_LENGTH) if after.strip() else after}"
 
 
 def _choose_token(click: dict[str, Any]) -> None:
