@@ -242,7 +242,9 @@ def _show_words(result: FollowedText | None, live: bool) -> None:
         with hide_on_stage("importance"):
             _show_importance(states, weights, provenance)
         if words:
-            show_only_on_stage("importance").markdown(headlines.TEXT_IN_SHORT)
+            with show_only_on_stage("importance"):
+                st.markdown(headlines.TEXT_IN_SHORT)
+                st.markdown(plain(f"Text: {shorten(states.text.text, STAGE_LENGTH)}"))
             n_named = headlines.count_named(words)
             figure, table = plots.word_shares_figure(words, n_named, punctuation)
             show_figure(figure, "shares-of-words", pd.DataFrame(table), provenance, height=330)
@@ -366,7 +368,7 @@ def _show_layer_weights(states: TokenStates, weights: TokenWeights, draw: Draw) 
 
 LENS_KEY = "layers-lens"
 LENS_RUNS = SessionRuns(LENS_KEY)
-STAGE_LENGTH = 200  # characters of a text on each side of its hidden token
+STAGE_LENGTH = 400  # characters of a text
 NO_TOKEN = -1  # chosen: the one that tells most is, before and after micro-tuning
 TOKEN = f"{LENS_KEY}-token"  # session state and address: the place of the chosen token
 AS_IT_IS, TRANSLATED = "As it is", "Translated"
@@ -461,10 +463,9 @@ def _show_guesses(data: tuple[str, str], read: ReadText | None, _live: bool) -> 
 
 def _hide(text: str, hidden: slice) -> str:
     """A text with a blank, or as much around it as fits on the stage."""
-    before, after = text[: hidden.start], text[hidden.stop :]
-    if len(before) > STAGE_LENGTH:
-        before = f"… {before[-STAGE_LENGTH:]}"
-    return f"{before}{BLANK}{shorten(after, STAGE_LENGTH) if after.strip() else after}"
+    start = max(0, hidden.start - STAGE_LENGTH // 2)
+    seen = f"{text[start : hidden.start]}{BLANK}{text[hidden.stop :]}"
+    return "… " * (start > 0) + shorten(seen, STAGE_LENGTH)
 
 
 def _choose_token(click: dict[str, Any]) -> None:
