@@ -10,14 +10,25 @@ import typer
 from rich.text import Text
 
 from neuralviz.cli import options
-from neuralviz.cli.console import print_line, printable, status, stdout, stop, stop_on_interrupt
+from neuralviz.cli.console import (
+    print_line,
+    print_notes,
+    printable,
+    status,
+    stdout,
+    stop,
+    stop_on_interrupt,
+)
 from neuralviz.cli.corpus import find_embedder, open_corpus
 from neuralviz.embedders import FOR_CORPORA, embedder_specs, make_embedder, split_options
+from neuralviz.embedders.base import describe_unread
 from neuralviz.embedders.specs import labels_by_spec
 from neuralviz.errors import Stopped
-from neuralviz.evaluation.explanation import Explanation, explain
+from neuralviz.evaluation.explanation import Explanation, explain, find_unknown_words
 from neuralviz.headlines import plain_headline
-from neuralviz.headlines.explanation import NamedPairs, describe_words
+from neuralviz.headlines.explanation import NamedPairs, describe_unknown, describe_words
+from neuralviz.headlines.micro_tuning import list_unread
+from neuralviz.micro_tuning.watching import find_hardly_read
 from neuralviz.models.tokens import check_texts
 from neuralviz.words import choose_format, number
 
@@ -51,14 +62,17 @@ def explain_texts(
             centre = store.vectors.get(kept, store.keys(saved)).mean(axis=0, dtype=np.float64)
         try:
             with stop_on_interrupt() as should_stop, status(f"{label} …"):
-                explanation = explain(
-                    make_embedder(spec), a, b, centre=centre, should_stop=should_stop
-                )
+                embedder = make_embedder(spec)
+                explanation = explain(embedder, a, b, centre=centre, should_stop=should_stop)
+                places = {n for m in spec.judges for n in find_hardly_read(m, [a, b], should_stop)}
+                notes = list_unread(describe_unread(embedder, [a, b]), sorted(places), spec)
+                notes += [describe_unknown(find_unknown_words(embedder, explanation))]
         except (KeyboardInterrupt, Stopped) as error:
             raise stop("Stopped.") from error
         numbers.append(_list_numbers(label, explanation))
         if not as_json:
             _print_explanation(f"{label}, centred on “{corpus}”" if corpus else label, explanation)
+        print_notes([f"{label}: {note}" for note in notes if note])
     if as_json:
         typer.echo(json.dumps(numbers, ensure_ascii=False))
 

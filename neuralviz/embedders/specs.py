@@ -27,7 +27,7 @@ from neuralviz.micro_tuning.settings import (
     is_fast,
 )
 from neuralviz.models import BUNDLED, MINILM
-from neuralviz.models.shared import LOADERS, Loaders, ModelKind, ModelRef
+from neuralviz.models.shared import LOADERS, Loaders, ModelKind, ModelRef, judging_model
 from neuralviz.words import joined
 
 JOIN = "+"
@@ -257,6 +257,12 @@ class EmbedderSpec:
     @property
     def label(self) -> str:
         return f"file: {dict(self.options)['file']}" if self.is_imported else self.method
+
+    @property
+    def judges(self) -> list[str]:
+        """Ids of the models that say which texts it hardly reads, as far as they are loaded."""
+        judges = {judging_model(part.model_id): METHODS[part.method].kind for part in self.singles}
+        return [j for j, kind in judges.items() if j == BUNDLED or kind != "sentence-transformer"]
 
     @property
     def learns(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -136,6 +137,14 @@ def explain_splits(
         splits=(first, second),
         centre=centre,
     )
+
+
+def find_unknown_words(embedder: Embedder, explanation: Explanation) -> tuple[str, ...]:
+    """The explained words that one of the embedder's tokenizers does not know."""
+    sides = zip(explanation.texts, explanation.words.spans, strict=True)
+    words = list(dict.fromkeys(text[slice(*span)] for text, spans in sides for span in spans))
+    read = filter(None, (part.token_ids(words) for part in embedder.parts))
+    return tuple(word for word, *ids in zip(words, *read, strict=True) if None in chain(*ids))
 
 
 # --- leaving words out ----------------------------------------------------------------------------

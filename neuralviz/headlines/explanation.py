@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from neuralviz.headlines import write_values
 from neuralviz.words import joined, number
 
 CANCELLING = 5.0  # a text's sums of words without their signs, over the cosine: above, they cancel
+NAMED = 5  # unknown words
 
 
 class NamedPairs(NamedTuple):
@@ -94,6 +95,18 @@ def describe_words(
     if cancelling:
         sentence += f"\n\nBy {joined(cancelling)}, what words add and take away largely cancels."
     return sentence.strip()
+
+
+def describe_unknown(words: Iterable[str]) -> str:
+    """Which words of two texts a model does not know; empty if it knows all."""
+    quoted = [f"“{word}”" for word in dict.fromkeys(words)]
+    if not quoted:
+        return ""
+    quoted[NAMED:] = [f"{len(quoted) - NAMED} more"] * (len(quoted) > NAMED)
+    return (
+        f"The model does not know {joined(quoted)}. It reads all that it does not know as one and "
+        "the same word, so what they add says nothing of their meaning."
+    )
 
 
 def describe_deletions(agreements: Mapping[str, float]) -> str:

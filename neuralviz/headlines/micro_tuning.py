@@ -12,6 +12,7 @@ from neuralviz.evaluation.similarity import most_similar
 from neuralviz.headlines import begin, write_range, write_times
 from neuralviz.micro_tuning.blanks import describe_blanks, read_hidden_word
 from neuralviz.models import BUNDLED
+from neuralviz.models.shared import judging_model
 from neuralviz.words import (
     joined,
     many,
@@ -24,6 +25,7 @@ from neuralviz.words import (
 )
 
 if TYPE_CHECKING:
+    from neuralviz.embedders import EmbedderSpec
     from neuralviz.evaluation.similarity import Similarity
     from neuralviz.micro_tuning.events import MaskedPredictions, RunRecord
     from neuralviz.micro_tuning.settings import MaskedInputs, TuningSettings
@@ -111,10 +113,18 @@ def describe_warnings(record: RunRecord) -> list[str]:
 
 
 def warn_of_unread(texts: str, model_id: str) -> str:
-    """A warning of ``texts``, such as “text 3”, in which the model knows few words."""
-    subject = "The bundled model reads English and" if model_id == BUNDLED else "The model"
+    """A warning of ``texts``, such as “text 3”, as of `find_hardly_read`."""
+    language = " reads English and" * (judging_model(model_id) == BUNDLED)
     whose = "their" if texts.startswith("texts ") else "its"
-    return f"{subject} hardly reads {texts}: choose a model of {whose} language."
+    return f"The model{language} hardly reads {texts}: choose a model that knows {whose} words."
+
+
+def list_unread(unread: str, hardly_read: Sequence[int], spec: EmbedderSpec) -> list[str]:
+    """What `describe_unread` says, and a warning of other texts that a method hardly reads."""
+    sentences = [unread] if unread else []
+    if hardly_read and f"{name_texts(hardly_read)} are unknown" not in unread:
+        sentences.append(warn_of_unread(name_texts(hardly_read), spec.judges[0]))
+    return sentences
 
 
 def describe_words(record: RunRecord, text: int) -> str:

@@ -126,7 +126,7 @@ def _describe_difference(first: Similarity, second: Similarity, hardly_read: Seq
     first_rank, second_rank = (f"{round(s.ranks[pair]):,}" for s in (first, second))
     n_pairs = f"{np.isfinite(first.of_pairs).sum():,}"
     are_read = bool(hardly_read) and not {*pair}.intersection(hardly_read)
-    among = " of those that the bundled model reads" * are_read
+    among = " of those that their models read" * are_read
     several = f"{1 + len(ties):,} pairs, such as " * bool(ties)
     return (
         f"differ most on {several}{name_texts(pair)}{among}: this pair has "

@@ -19,15 +19,14 @@ from neuralviz.evaluation.explanation import (
     Explanation,
     explain,
     explain_splits,
+    find_unknown_words,
     try_deletions,
 )
 from neuralviz.evaluation.similarity import Similarity, similarity
 from neuralviz.files import RecordFormat
 from neuralviz.jobs.task import KeptTask, LatestTask, Progress
 from neuralviz.micro_tuning.watching import find_hardly_read
-from neuralviz.models import BUNDLED
-from neuralviz.models.shared import LOADERS, ModelRef, shared_model
-from neuralviz.models.tokens import tokenize
+from neuralviz.models.shared import LOADERS, ModelRef
 from neuralviz.store.embedding import embed
 from neuralviz.store.vectors import MemoryVectors
 from neuralviz.words import many
@@ -135,16 +134,11 @@ class Compare(KeptTask[Step, Comparison]):
             except (RuntimeError, MemoryError) as error:  # torch's, mostly for lack of memory
                 yield Step(method, error=describe_unexpected(error))
             check_stop(should_stop)
-        readers = [
-            m for m, s in enumerate(self.specs) if BUNDLED in [p.model_id for p in s.singles]
-        ]
-        with suppress(NeuralvizError, RuntimeError, MemoryError):  # said by then
-            if readers:
-                model = shared_model(BUNDLED)
-                lost = [i for i, t in enumerate(tokenize(model, self.texts)) if t.unknown.all()]
-                hardly_read = find_hardly_read(model, self.texts, should_stop)
-                hardly_read = tuple(sorted({*lost, *hardly_read}))  # emoji are of no language
-                yield from (Step(method, hardly_read=hardly_read) for method in readers)
+        read = cache(partial(find_hardly_read, texts=self.texts, should_stop=should_stop))
+        for method, spec in enumerate(self.specs):
+            with suppress(NeuralvizError, RuntimeError, MemoryError):  # said by then
+                places = {place for model_id in spec.judges for place in read(model_id)}
+                yield Step(method, hardly_read=tuple(sorted(places)))
 
     def fold(self, result: Comparison, events: Sequence[Step]) -> Comparison:
         method_steps = [[step for step in events if step.method == m] for m in range(len(result))]
@@ -196,6 +190,7 @@ class PairExplanation:
     plain: Explanation | None = None
     centred: Explanation | None = None  # with the mean of all compared texts subtracted
     deletions: Deletions | None = None  # if tried
+    unknown: tuple[str, ...] = ()  # words, to the method's model
     error: str = ""
 
 
@@ -228,7 +223,9 @@ class ExplainPair(LatestTask[dict[int, PairExplanation]]):
                         exact[place] = embedder, plain
                 else:
                     centred = explain_pair(centre=centre)
-                part = PairExplanation(place, plain.drop_splits(), centred.drop_splits())
+                unknown = find_unknown_words(embedder, plain)
+                kept = plain.drop_splits(), centred.drop_splits()
+                part = PairExplanation(place, *kept, unknown=unknown)
             except NeuralvizError as error:
                 part = PairExplanation(place, error=str(error))
             except (RuntimeError, MemoryError) as error:  # torch's, mostly for lack of memory

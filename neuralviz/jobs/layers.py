@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,7 @@ class ReadText:
 
     before: Lens
     after: Lens | None = None  # None until it is there, or without a head or layers to tune
+    is_hardly_read: bool = False
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class ReadLayers(LatestTask[ReadText]):
         from neuralviz.micro_tuning.events import TextDelta
         from neuralviz.micro_tuning.lens import read_layers, translate_bundled
         from neuralviz.micro_tuning.loop import learn
+        from neuralviz.micro_tuning.watching import find_hardly_read
 
         model = shared_lens_model(self.model.id)
         texts = tokenize(model, [self.text])
@@ -54,12 +56,15 @@ class ReadLayers(LatestTask[ReadText]):
         read = partial(
             read_layers, model, texts[0], tokens, translate=translate, should_stop=should_stop
         )
-        before = read()
-        yield ReadText(before)
+        read_text = ReadText(
+            read(), is_hardly_read=bool(find_hardly_read(self.model.id, [self.text], should_stop))
+        )
+        yield read_text
         if self.settings is not None and isinstance(model, LanguageModel):
             deltas = learn(model, texts, self.settings, should_stop).deltas
             values = tuple(delta[0] for delta in deltas)
-            yield ReadText(before, read(delta=TextDelta(model.id, self.settings.layers, values)))
+            delta = TextDelta(model.id, self.settings.layers, values)
+            yield replace(read_text, after=read(delta=delta))
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +73,7 @@ class FollowedText:
 
     states: TokenStates
     weights: TokenWeights
+    is_hardly_read: bool
 
 
 @dataclass(frozen=True)
@@ -82,10 +88,12 @@ class FollowText(LatestTask[FollowedText]):
 
     def events(self, should_stop: ShouldStop) -> Generator[FollowedText, None, None]:
         from neuralviz.layers.words import token_weights
+        from neuralviz.micro_tuning.watching import find_hardly_read
 
         states = _token_states(self.model, self.text)
         check_stop(should_stop)
-        yield FollowedText(states, token_weights(states, self.settings))
+        is_hardly_read = bool(find_hardly_read(self.model.id, [self.text], should_stop))
+        yield FollowedText(states, token_weights(states, self.settings), is_hardly_read)
 
 
 @lru_cache(maxsize=TEXTS_HELD)

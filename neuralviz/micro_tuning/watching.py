@@ -23,7 +23,9 @@ from neuralviz.micro_tuning.settings import (
     count_masked,
     followed_values,
 )
-from neuralviz.models import LanguageModel
+from neuralviz.models import BUNDLED, LanguageModel
+from neuralviz.models.bundled import text_reader
+from neuralviz.models.shared import judging_model, shared_lens_model
 from neuralviz.models.tokens import TokenizedText, batch_while, tokenize
 
 BATCH = 16  # texts per watched batch, at most
@@ -66,21 +68,30 @@ def watch(
 
 
 def find_hardly_read(
-    model: LanguageModel, texts: Sequence[str], should_stop: ShouldStop = never
+    model_id: str, texts: Sequence[str], should_stop: ShouldStop = never
 ) -> tuple[int, ...]:
-    """Places of the texts that a run with the paper's settings reports as hardly read."""
+    """Places of the texts that a run with the paper's settings reports as hardly read.
+
+    Of a model without layers to tune, only texts that are spelt out are known to be so.
+    """
     from neuralviz.micro_tuning.predictions import predict_masked
 
-    settings, places, least = check_settings(model), [], min(share for _, share, _ in HARDLY_READ)
-    for place, text in enumerate(tokenize(model, texts)):
-        if text.in_pieces.sum() < least * len(text.in_pieces) and not text.is_spelt_out:
-            continue
+    judge = judging_model(model_id)
+
+    def is_hardly_read(text: TokenizedText) -> bool:
+        n, n_words = text.in_pieces.sum(), len(text.in_pieces)
+        is_doubtful = any(n >= max(fewest, share * n_words) for fewest, share, _ in HARDLY_READ)
+        model = shared_lens_model(judge) if is_doubtful and not text.is_spelt_out else None
+        if not isinstance(model, LanguageModel):
+            return text.is_spelt_out
+        settings = check_settings(model)
         (before,) = predict_masked(
             model, text, settings, [None], 1, at_most=JUDGED, should_stop=should_stop
         )
-        if TextReport(place, text, None, 0.0, before, before, None).is_hardly_read:
-            places.append(place)
-    return tuple(places)
+        return TextReport(0, text, None, 0.0, before, before, None).is_hardly_read
+
+    reader = text_reader() if judge == BUNDLED else shared_lens_model(judge)
+    return tuple(n for n, text in enumerate(tokenize(reader, texts)) if is_hardly_read(text))
 
 
 def batches(

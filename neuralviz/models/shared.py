@@ -85,6 +85,11 @@ def shared_lens_model(model_id: str) -> TextModel:
     return load(model_id)
 
 
+def judging_model(model_id: str) -> str:
+    """The model that says which texts another one hardly reads: one vocabulary has one."""
+    return BUNDLED if model_id == MINILM else model_id
+
+
 @lru_cache
 def _has_head(model: ModelRef) -> bool:
     try:

@@ -82,13 +82,14 @@ class TokenizedText(ShortRepr):
 
     @property
     def is_spelt_out(self) -> bool:
-        """Whether most words, symbols aside, are unknown, or known by their letters alone."""
+        """Whether most words, symbols aside, or all are unknown, or known by letters alone."""
         letters = np.bincount(self.words, self.spans[:, 1] - self.spans[:, 0])
         is_lacking = np.bincount(self.words, self.unknown) > 0
         in_letters = (letters >= 4) & (letters / self.pieces < 2)
         is_word = [any(map(str.isalnum, word)) for word in self.word_texts]
         is_strange = (is_lacking | in_letters)[is_word]
-        return bool(is_strange.sum() >= MOSTLY_UNREADABLE * len(is_strange) > 0)
+        is_mostly = is_strange.sum() >= MOSTLY_UNREADABLE * len(is_strange) > 0
+        return bool(is_mostly or self.unknown.all())
 
     @property
     def looks_foreign(self) -> bool:

@@ -29,7 +29,7 @@ from neuralviz.evaluation.similarity import (
     usable_labels,
 )
 from neuralviz.headlines import COSINE_IN_SHORT, METHOD_LINES, explain_interval, explain_methods
-from neuralviz.headlines.micro_tuning import warn_of_unread
+from neuralviz.headlines.micro_tuning import list_unread
 from neuralviz.headlines.similar_texts import (
     describe_agreement,
     describe_similar_texts,
@@ -37,7 +37,6 @@ from neuralviz.headlines.similar_texts import (
 )
 from neuralviz.jobs import Run
 from neuralviz.jobs.comparing import Compare, Comparison
-from neuralviz.models import BUNDLED
 from neuralviz.paths import sample_data
 from neuralviz.plots.compare import (
     MAX_NAMES,
@@ -375,7 +374,7 @@ def _show_comparison(panel: Panel, live: bool) -> None:
                 _show_products(panel)
     if live or not panel.results:
         return
-    _show_warnings(panel.comparison)
+    _show_warnings(panel)
     views: dict[str, Callable[[Write], None]] = {}
     if panel.least_alike is not None and len(panel.texts) > 2:
         views["Disagreements"] = partial(_show_disagreements, panel, *panel.least_alike)
@@ -442,10 +441,10 @@ def _show_heatmaps(panel: Panel, live: bool, notes: Mapping[Similarity, str]) ->
             )
 
 
-def _show_warnings(comparison: Comparison) -> None:
+def _show_warnings(panel: Panel) -> None:
     """What is wrong with the methods' embeddings, each thing once."""
     methods: dict[str, list[str]] = {}
-    for part in comparison:
+    for spec, part in zip(panel.run.task.specs, panel.comparison, strict=True):
         zeros = part.similarity.zeros if part.similarity is not None else np.zeros(0)
         for texts, problem in (
             (zeros, "all embedding values, and therefore all cosine similarities, are 0 for {}."),
@@ -457,10 +456,7 @@ def _show_warnings(comparison: Comparison) -> None:
             if texts.any():
                 names = name_texts(np.flatnonzero(texts).tolist())
                 methods.setdefault(problem.format(names), []).append(part.method)
-        problems = [part.unread] * bool(part.unread)
-        if part.hardly_read and f"{name_texts(part.hardly_read)} are unknown" not in part.unread:
-            problems.append(warn_of_unread(name_texts(part.hardly_read), BUNDLED))
-        for problem in problems:
+        for problem in list_unread(part.unread, part.hardly_read, spec):
             methods.setdefault(problem, []).append(part.method)
     for problem, said_of in methods.items():
         st.warning(plain(f"{joined(said_of)}: {problem}"))
@@ -648,9 +644,17 @@ def _show_why(panel: Panel, _write_headline: Write) -> None:
         st.caption("No method has embedded both texts.")
         return
     texts = {f"text {text + 1}": panel.texts[text] for text in pair}
+    unread = dict.fromkeys(
+        sentence
+        for place, (_, spec, _) in methods.items()
+        for sentence in list_unread(
+            "", sorted({*pair}.intersection(panel.comparison[place].hardly_read)), spec
+        )
+    )
 
     def show_terms(has_words: bool) -> None:
-        _explain_methods((spec for _, spec, _ in methods.values()), f"{COSINE_IN_SHORT} ")
+        terms = "".join(f"{sentence} " for sentence in [*unread, COSINE_IN_SHORT])
+        _explain_methods((spec for _, spec, _ in methods.values()), terms)
         if not has_words:  # in the figure
             show_beginnings(panel.texts, pair, EXPLAINED_LENGTH)
 

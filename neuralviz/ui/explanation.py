@@ -11,7 +11,12 @@ import streamlit as st
 from neuralviz.arrays import unit_vectors
 from neuralviz.embedders import EmbedderSpec
 from neuralviz.evaluation.explanation import Explanation
-from neuralviz.headlines.explanation import NamedPairs, describe_deletions, describe_words
+from neuralviz.headlines.explanation import (
+    NamedPairs,
+    describe_deletions,
+    describe_unknown,
+    describe_words,
+)
 from neuralviz.headlines.micro_tuning import short_layer_names
 from neuralviz.jobs.comparing import ExplainPair, PairExplanation
 from neuralviz.models.shared import ModelRef
@@ -98,6 +103,9 @@ def _show_explained(
     else:
         is_by_word = detail == ALL_PAIRS
         _show_matrices(_list_pairs(chosen, named) if is_by_word else _list_layers(chosen))
+    st.markdown(
+        plain(describe_unknown(word for part in explained.values() for word in part.unknown))
+    )
     with hide_on_stage("compare-checks"):
         agreements = {
             labels[place]: part.deletions.agreement

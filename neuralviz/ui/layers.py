@@ -237,7 +237,7 @@ def _show_words(result: FollowedText | None, live: bool) -> None:
     punctuation = float(shares.sum()) - sum(word.importance for word in words)
     headline = plain(headlines.describe_text(words, weights, punctuation))
     with dim_old_results(TEXT_KEY, latest.result is not result), slide(TEXT_KEY, headline):
-        if states.text.looks_foreign:
+        if latest.result.is_hardly_read:
             st.warning(plain(warn_of_unread("this text", latest.task.model.id)))
         with hide_on_stage("importance"):
             _show_importance(states, weights, provenance)
@@ -430,6 +430,8 @@ def _show_guesses(data: tuple[str, str], read: ReadText | None, _live: bool) -> 
     n_tokens, n_all = len(before.tokens), len(before.text)
     provenance = About("Guesses by layer", {"text": shorten(before.text.text, 60)})
     with slide(LENS_KEY, plain(headlines.describe_lens(before, after, position))):
+        if read.is_hardly_read:
+            st.warning(plain(warn_of_unread("this text", data[1])))
         terms = headlines.explain_lens(before, after, position)
         with show_only_on_stage(LENS_KEY):
             st.markdown(plain(terms))

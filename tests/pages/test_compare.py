@@ -225,7 +225,7 @@ def test_stopping_acts_within_a_batch_and_keeps_what_is_done() -> None:
 
 
 def test_words_of_a_pair_stand_for_the_chosen_texts() -> None:
-    text = "<b>bold</b> claims\nquiet words\nsome more"
+    text = "<b>bold</b> claims\nquiet words\nsome more 😀"
     page = paste(text, m1="neural", m1_neural_epochs="2", m2="mean", m3="none")
     finish(press(page))
     assert sum("differ most on texts" in element.value for element in page.markdown) == 1
@@ -256,6 +256,10 @@ def test_words_of_a_pair_stand_for_the_chosen_texts() -> None:
     products = last_run(page).result[0].similarity.products
     table = next(frame.value for frame in page.dataframe if "rank" in frame.value)
     assert table["cosine"][0] == number(float(products[0, 1]), ".3f")
+    assert "does not know" not in read_page(page)
+    page.selectbox(key="compare-second").set_value(2).run()
+    pages.finish_run(page, "compare-why")
+    assert "The model does not know “😀”." in read_page(page)
     page.selectbox(key="compare-second").set_value(0).run()
     assert "Choose two different texts" in read_page(page)
 
@@ -268,8 +272,17 @@ def test_texts_in_another_language_are_named_and_are_not_the_pair_that_differs_m
     page = finish(press(paste(texts, m1="neural", m1_neural_epochs="1", m2="mean", m3="none")))
     assert not page.exception
     (warning,) = page.warning
-    assert "hardly reads texts 2 and 4" in warning.value
+    assert warning.value == plain(  # of one vocabulary
+        "neural, fast, 1 epoch and mean: The model reads English and hardly reads texts 2 and 4: "
+        "choose a model that knows their words."
+    )
     assert [page.selectbox(key=key).value for key in PAIR] == [0, 2]
+    page.segmented_control(key="compare-more").set_value("Why?").run()
+    pages.finish_run(page, "compare-why")
+    assert "hardly reads text 4" not in read_page(page)
+    page.selectbox(key="compare-second").set_value(3).run()
+    pages.finish_run(page, "compare-why")
+    assert read_page(page).count("hardly reads text 4") == 1
 
 
 def test_a_text_of_which_no_word_is_known_gets_one_warning_and_symbols_none() -> None:

@@ -76,7 +76,7 @@ def test_odd_texts_are_followed_and_user_text_is_never_html(bundled: object) -> 
         assert not page.exception, text[:20]
         assert not page.error, text[:20]
         assert count_figures(page) == 4, text[:20]
-        is_foreign = text == german or "שלום" in text  # an emoji is of no language
+        is_foreign = text == german or "שלום" in text or len(text) == 1
         assert ["reads English" in w.value for w in page.warning] == [True] * is_foreign
         if "lamp" in text:
             assert "Only the first one is shown" in page.info[0].value
@@ -109,6 +109,13 @@ def test_the_lens_shows_what_every_layer_would_predict(bundled: object) -> None:
     find_labelled(page, "Tuned on the text").set_value("Block 2").run()
     finish_run(page, "layers-lens")
     assert all(".layer.1." in name for name in last_run(page, "layers-lens").task.settings.layers)
+    assert not page.warning
+    page.text_area[0].set_value("Der Zug nach Hamburg hatte eine Stunde Verspätung.").run()
+    for model in ("all-MiniLM-L6-v2", "bundled"):
+        find_labelled(page, "Model").set_value(model).run()
+        finish_run(page, "layers-lens")
+        (warning,) = page.warning
+        assert "hardly reads this text" in warning.value
     page.text_area[0].set_value(" ").run()
     finish_run(page, "layers-lens")
     assert not page.exception

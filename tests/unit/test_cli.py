@@ -306,6 +306,19 @@ def test_explain_says_that_a_run_diverged(run):
     assert len(result.stderr.splitlines()) == 1
 
 
+def test_explain_warns_of_what_the_model_cannot_read_as_the_page_does(run):
+    german = "Die Bank hat ihre Zinsen wieder erhöht 😀."
+    result = run("explain", RATES, german, *("--method", "mean", "--method", "neural@epochs=1"))
+    notes = " ".join(result.stderr.split())
+    for method in ("mean", "neural, exact, 1 epoch"):
+        assert f"{method}: The model does not know “😀”." in notes
+        assert f"{method}: The model reads English and hardly reads text 2: choose" in notes
+    assert run("explain", RATES, DECISION, "--method", "mean").stderr == ""
+    symbols = run("explain", RATES, "🎉 😀", "--method", "mean", "--json")
+    assert "At least half of the words of text 2 are unknown" in symbols.stderr
+    assert "hardly reads" not in symbols.stderr
+
+
 def test_explain_says_where_words_were_left_out(run):
     result = run("explain", "A dog barks.", "Rates rose.", "--method", "avg-diff@epochs=1")
     assert result.exit_code == 0, result.stderr

@@ -180,7 +180,7 @@ def test_unknown_words_are_marked(bundled: LanguageModel) -> None:
         ("Кошка весь день спала на тёплом подоконнике.", True),
         ("القطة نامت طوال اليوم على النافذة", True),
         ("渔民们在修补渔网,大雨落在安静的港口。", True),
-        ("😀 😀 😀", False),  # symbols are of no language
+        ("😀 😀 😀", True),  # and no word
         ("ok 👍", False),
         ("ไทยแลนด์ 👍", True),
         ("The cat slept all afternoon on the warm sill of the kitchen window.", False),
