@@ -148,7 +148,7 @@ def test_a_stopped_run_is_met_at_its_address_though_the_same_is_recorded(bundled
 @pytest.mark.parametrize(
     ("text", "rate", "warning"),
     [
-        ("Привет, как дела сегодня?", 0.01, "choose a model of its language"),
+        ("Привет, как дела сегодня?", 0.01, "choose a model that knows its words"),
         ("😀 **bold** bell \x07 and null \x00 inside", 1e6, "Lower the learning rate"),
     ],
 )
