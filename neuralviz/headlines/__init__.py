@@ -29,7 +29,8 @@ INTERVAL_IN_SHORT = (
 METHOD_LINES = {  # with fewer terms than `METHODS` has, and true of all options
     "neural": "the change in the numbers inside a model (its weights) when it trains on the text",
     "mean": "the average of the lists of numbers that a model makes of the words",
-    "sbert-wk": "an average in which words count more if the model changes their numbers more",
+    "sbert-wk": "an average of the lists of numbers that a model makes of the words; a word counts "
+    "more if some of the model's steps change its list much and others little",
     "gradient": "the direction of the first, tiny step of training on the text",
 }
 

@@ -400,7 +400,9 @@ def _explain_grids(panel: Panel, headline: str, *, has_labels: bool) -> None:
         st.markdown(COSINE_IN_SHORT + scales + nearest + explain_interval(headline))
         if not has_labels:
             pairs = map(most_similar, panel.complete)
-            show_beginnings(panel.texts, [i for pair in pairs for i in pair or ()])
+            named = np.concatenate([*pairs, []], axis=None)
+            all_texts = range(len(panel.texts))
+            show_beginnings(panel.texts, named if len(all_texts) > MOST_BEGINNINGS else all_texts)
 
 
 def _explain_methods(specs: Iterable[EmbedderSpec], terms: str = "") -> None:
@@ -610,8 +612,8 @@ def _choose_texts(texts: Sequence[str]) -> None:
 
 
 def show_beginnings(texts: Sequence[str], chosen: Iterable[int], room: int = FRAMED_LENGTH) -> None:
-    """Show a few texts that a sentence names, or the beginnings of long ones."""
-    named = list(dict.fromkeys(chosen))[:MOST_BEGINNINGS]
+    """Show a few texts, such as a sentence names, or the beginnings of long ones."""
+    named = sorted([*dict.fromkeys(map(int, chosen))][:MOST_BEGINNINGS])
     lengths = room // max(1, len(named))
     st.markdown("  \n".join(f"**{i + 1}** {plain(shorten_text(texts[i], lengths))}" for i in named))
 

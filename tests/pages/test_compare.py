@@ -228,7 +228,7 @@ def test_words_of_a_pair_stand_for_the_chosen_texts() -> None:
     text = "<b>bold</b> claims\nquiet words\nsome more 😀"
     page = paste(text, m1="neural", m1_neural_epochs="2", m2="mean", m3="none")
     finish(press(page))
-    assert sum("differ most on texts" in element.value for element in page.markdown) == 1
+    assert sum("mean differ most on" in element.value for element in page.markdown) == 1
     assert sum("are most similar" in element.value for element in page.markdown) == 1
     page.selectbox(key="compare-first").set_value(0).run()
     page.selectbox(key="compare-second").set_value(1).run()
@@ -276,7 +276,6 @@ def test_texts_in_another_language_are_named_and_are_not_the_pair_that_differs_m
         "neural, fast, 1 epoch and mean: The model reads English and hardly reads texts 2 and 4: "
         "choose a model that knows their words."
     )
-    assert "differ most on texts 1 and 3 of those that their models read" in read_page(page)
     assert [page.selectbox(key=key).value for key in PAIR] == [0, 2]
     page.segmented_control(key="compare-more").set_value("Why?").run()
     pages.finish_run(page, "compare-why")
