@@ -452,6 +452,7 @@ def _show_guesses(data: tuple[str, str], read: ReadText | None, _live: bool) -> 
                     height=110 + 34 * lens.values.shape[1],
                     handlers=Handlers(click=_choose_token),
                 )
+        st.caption(plain(headlines.explain_guesses(before, plots.MOST_GUESSES)))
         sides = {moment: lens.values[position] for moment, lens in moments.items()}
         show_figure(
             plots.leads_figure(sides, before.names[position], has_head=before.has_head),
