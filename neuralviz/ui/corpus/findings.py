@@ -30,7 +30,7 @@ from neuralviz.maps.groups import HeldGroup
 from neuralviz.maps.kept import KeptMaps, corpus_table
 from neuralviz.maps.opened import OpenCorpus, Selection
 from neuralviz.plots import corpus_map as plots
-from neuralviz.plots.corpus_map import CLUSTERS, MAX_CATEGORIES
+from neuralviz.plots.corpus_map import CLUSTERS, MAX_CATEGORIES, STAGE_CATEGORIES
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.store.vectors import KeptEmbedder
@@ -113,8 +113,9 @@ def show_held(view: MapView) -> None:
         codes[_list_held(view, group)] = 0
         colour = plots.PointColour("", ("these texts",), codes[rows], missing="all other texts")
         with slide(key), show_only_on_stage(key):
-            show_headline(sentence, key=key)
-            _explain(view, "", sentence)
+            claim = sentence.partition("\n\n")[0]  # the numbers are on the page
+            show_headline(claim, key=key)
+            _explain(view, "", claim)
             figures = [
                 plots.map_figure(open_map.coordinates[rows], rows, colour, title=label)
                 for open_map, label in zip(view.maps, labels, strict=True)
@@ -139,17 +140,20 @@ def _explain_marks(view: MapView, predicted: str) -> str:
     has_grey = any((open_map.clusters.labels[is_shown] < 0).any() for open_map in coloured)
     is_beyond = any(open_map.clusters.n > MAX_CATEGORIES for open_map in coloured)
     has_pale = selection is not None and 0 < len(selection) < view.n_shown
-    has_names = view.has_names and bool(names) and not predicted
+    kind, _, column = view.colours[0].partition(":")
+    n_grey = len(view.corpus.sizes(column)) - STAGE_CATEGORIES if kind == "label" else 0
+    has_names = view.has_names and bool(names) and not (predicted and n_grey <= 0)
     notes = "Words name dense groups, called clusters. " * has_names
+    notes += f"Grey: the {n_grey:,} rarest of the colour's values. " * (n_grey > 0)
     if predicted:
-        notes = (
+        notes += (
             f"**Predicted**: the most frequent {predicted} of a text's nearest (most similar) "
             "texts; a cross marks a wrong one. "
         )
     limit = f" or in one that is smaller than the {MAX_CATEGORIES} largest" * is_beyond
     notes += f"Grey points are in no cluster{limit}. " * (has_grey or is_beyond)
     notes += "Pale points are all other texts. " * has_pale
-    return notes + "Lines lead from the sentence to its nearest texts. " * bool(view.placed)
+    return notes + "Lines lead from the sentence (star) to its nearest texts." * bool(view.placed)
 
 
 def _describe_held(view: MapView, group: HeldGroup) -> str:
