@@ -82,7 +82,7 @@ def show_findings(view: MapView, headline: str, predicted: str) -> None:
     held = list(_peek_held(view) or ())
     if not st.session_state.get(SENTENCE):
         selected_groups = [group for group in held if _is_selected(view, group)]
-        headline = "\n\n".join(_describe_held(view, group) for group in selected_groups) or headline
+        headline = "\n\n".join(_claim_held(view, group) for group in selected_groups) or headline
         held = [group for group in held if group not in selected_groups]
     show_headline(headline, key="maps")
     with show_only_on_stage("maps"):
@@ -108,12 +108,11 @@ def show_held(view: MapView) -> None:
     """On the stage, maps of each group that one method holds together and that is not selected."""
     rows, labels = plots.drawn_rows(view.corpus.n_texts), shorten_labels(view.maps)
     for group in [held for held in _peek_held(view) or () if not _is_selected(view, held)]:
-        sentence, key = _describe_held(view, group), f"held-{group.place}"
+        claim, key = _claim_held(view, group), f"held-{group.place}"
         codes = np.full(view.corpus.n_texts, -1)
         codes[_list_held(view, group)] = 0
         colour = plots.PointColour("", ("these texts",), codes[rows], missing="all other texts")
         with slide(key), show_only_on_stage(key):
-            claim = sentence.partition("\n\n")[0]  # the numbers are on the page
             show_headline(claim, key=key)
             _explain(view, "", claim)
             figures = [
@@ -144,7 +143,7 @@ def _explain_marks(view: MapView, predicted: str) -> str:
     n_grey = len(view.corpus.sizes(column)) - STAGE_CATEGORIES if kind == "label" else 0
     has_names = view.has_names and bool(names) and not (predicted and n_grey <= 0)
     notes = "Words name dense groups, called clusters. " * has_names
-    notes += f"Grey: the {n_grey:,} rarest of the colour's values. " * (n_grey > 0)
+    notes += f"Grey: the {n_grey:,} rarest values of {plain(column)}. " * (n_grey > 0)
     if predicted:
         notes += (
             f"**Predicted**: the most frequent {predicted} of a text's nearest (most similar) "
@@ -166,6 +165,11 @@ def _describe_held(view: MapView, group: HeldGroup) -> str:
         list(map(plain, traits.words)),
         traits.lengths,
     )
+
+
+def _claim_held(view: MapView, group: HeldGroup) -> str:
+    """The first paragraph; the second has its numbers."""
+    return _describe_held(view, group).partition("\n\n")[0]
 
 
 def _name_methods(view: MapView, group: HeldGroup) -> list[str]:
