@@ -486,7 +486,4 @@ def _list_guesses(lens: Lens) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=heads)
 
 
-TABS = {
-    "Lens": _show_lens,
-    "A text": _show_text,
-}
+TABS = {"Lens": _show_lens, "A text": _show_text}

@@ -293,6 +293,28 @@ def test_a_text_of_which_no_word_is_known_gets_one_warning_and_symbols_none() ->
     assert "hardly reads" not in warning.value
 
 
+def test_a_pair_of_another_page_opens_with_the_settings_of_its_number(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def script() -> None:  # the part of a page that has the button
+        import streamlit as st
+
+        from neuralviz.ui.compare import offer_reasons
+
+        offer_reasons(["A dog barks.", "A cat."], st.session_state["specs"], "pair")
+
+    for method in (
+        "neural@learning_rate=0.02,weight_decay=0,layers=last_block,blueprints=(2, 1), (1, 3)",
+        "neural@precision=fast,epochs=3,tolerance=0.002,predict_unmasked=yes",
+        "sbert-wk@bundled,variant=paper,layer_start=2,window=3",
+        "neural@epochs=1+mean@bundled+mean@layer=2,3",
+    ):
+        page = AppTest.from_function(script, default_timeout=60)
+        page.session_state["specs"] = [embedder_spec(method)]
+        compare = pages.open_reasons(page.run(), monkeypatch)
+        assert last_run(compare).task.specs[0] == embedder_spec(method)
+
+
 @pytest.mark.slow
 def test_the_tour_says_what_the_comparison_shows() -> None:
     """Its second stop: how many of the twelve texts lie next to one of their topic, or form."""

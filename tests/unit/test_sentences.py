@@ -371,14 +371,20 @@ def few_texts() -> Iterator[tuple[str, str]]:
         return explanation.NamedPairs(["a", "b"], ["c"], np.array(rows))
 
     plain, sides = sum_words([0.3, 0], [0.1, 0], [0, 0.1]), ("text 1", "text 2")
+    swapped = sum_words([0.2, 0.2], [0, 0], [0, 0.1])
     beyond, level = sum_words([2.1, 0], [-2, 0], [0, 0.1]), sum_words([0.2, 0], [0, 0.2], [0, 0])
     for name, methods in (
-        ("a word of one method", {"mean": beyond, "cls": plain}),
-        ("a word beyond the cosine", {"mean": beyond}),
+        ("a word of one method, and parts that cancel", {"mean": beyond, "cls": plain}),
+        ("parts that cancel", {"mean": beyond}),
+        ("parts that are modest", {"mean": sum_words([0.21, 0], [-0.2, 0], [0, 0.01])}),
+        ("a word of two methods", {"mean": plain, "sep": plain, "neural": level}),
+        ("words of two methods", {"mean": plain, "sep": swapped}),
         ("several words", {"mean": level}),
+        ("more than a word", {"mean": sum_words([0.2, 0.1], [0.1, 0], [0, 0.3])}),
         ("no word", {"cls": sum_words([0, 0], [0, 0], [0, 0.1])}),
     ):
         yield name, explanation.describe_words(methods, sides, are_equal=False)
+    yield "pairs", explanation.describe_words({"mean": beyond}, are_equal=False, by_pair=True)
 
 
 # --- layers, a ladder --------------------------------------------------------------------------
