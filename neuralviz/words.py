@@ -123,6 +123,14 @@ def name_texts(places: Sequence[int]) -> str:
     return f"text{'s' * (len(places) != 1)} {joined([*named, *[f'{more:,} more'] * (more > 0)])}"
 
 
+def name_pairs(pairs: Sequence[Sequence[int]]) -> str:
+    """``texts 1 and 3``, of two ``texts 1 and 3, and 2 and 4,``; of more how many there are."""
+    if len(pairs) > 2:
+        return f"{len(pairs):,} pairs"
+    names = [joined([f"{place + 1:,}" for place in pair]) for pair in pairs]
+    return f"texts {names[0]}" if len(names) == 1 else f"texts {', and '.join(names)},"
+
+
 def search_terms(query: str) -> tuple[str, ...]:
     """The lower-case terms that a text must contain: words, and phrases in quotation marks."""
     folded = query.casefold().replace("“", '"').replace("”", '"')

@@ -635,7 +635,7 @@ def describe_unread(embedder: Embedder, texts: Sequence[str], n_texts: int = 0) 
         if unknown:
             sentences[
                 f"At least half of the words of {name_texts(unknown)} are unknown to the model, "
-                "so similarities to such texts mean nothing. Use a model that knows the language."
+                "so similarities to such texts mean nothing. Use a model that knows their words."
             ] = None
         groups = _find_equal(checked, tokens)
         alike = {place: checked[place] for group in groups for place in group}

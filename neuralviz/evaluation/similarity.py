@@ -242,10 +242,11 @@ def order_apart(
     return np.stack([i, j], axis=1)[order]
 
 
-def most_similar(similarity: Similarity) -> tuple[int, int] | None:
-    """The two texts that are most similar; None where several pairs are equally so."""
-    places = np.argwhere(np.triu(similarity.ranks == 1))
-    return (int(places[0, 0]), int(places[0, 1])) if len(places) == 1 else None
+def most_similar(similarity: Similarity) -> np.ndarray:
+    """[pair, 2] places of the texts that are most similar, with two decimals; several if equal."""
+    pairs = np.column_stack(pair_indices(len(similarity.texts)))
+    products = np.round(similarity.of_pairs, 2)
+    return pairs[products == products[np.isfinite(products)].max(initial=-np.inf)]
 
 
 def write_products(path: Path, similarities: Sequence[Similarity], ids: Sequence[str]) -> None:

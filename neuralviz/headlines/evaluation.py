@@ -126,9 +126,7 @@ def _compare(
         headline = Headline(measured, entries[0], interval=bounds, reason=NO_INTERVAL)
     else:
         headline = Headline.rank(
-            measured,
-            entries,
-            lambda i, j: compute_lead(yardstick, ranked[i], ranked[j]).interval,
+            measured, entries, lambda i, j: compute_lead(yardstick, ranked[i], ranked[j]).interval
         )
     sentence = headline.write_sentence()
     if not is_level:

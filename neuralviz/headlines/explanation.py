@@ -12,7 +12,7 @@ from neuralviz.evaluation.explanation import Passages
 from neuralviz.headlines import write_values
 from neuralviz.words import joined, number
 
-CANCELLING = 5.0  # a text's sums of words without their signs, over the cosine: above, they cancel
+CANCELLING, LARGE = 5.0, 0.5  # of parts without their signs, over the cosine; of those that add
 NAMED = 5  # unknown words
 
 
@@ -59,42 +59,71 @@ def describe_words(
     sides: Sequence[str] = ("the first text", "the second text"),
     *,
     are_equal: bool,
+    by_pair: bool = False,  # what is drawn; else sums of words
 ) -> str:
-    """The word that adds most to a cosine, by the method for which it is the largest share.
+    """The word that adds most to a cosine, by the methods for which it is the largest share.
 
-    A second paragraph tells where parts cancel.
+    A last paragraph tells where large parts cancel: there, no word makes the number.
     """
     if are_equal and all(round(pairs.cosine, 6) == 1 for pairs in by_method.values()):
         return "The texts are equal, so every word meets itself, and the cosine is 1."
-    claims, cancelling = [], []
+    claims, cancelling = dict[tuple[float, str], list[str]](), []
     for method, pairs in by_method.items():
-        sums = [pairs.contributions.sum(axis=axis)[:-1] for axis in (1, 0)]
-        if max(np.abs(side).sum() for side in sums) > CANCELLING * abs(pairs.cosine):
-            cancelling.append(method)
-        peak, cosine = max(side.max(initial=0) for side in sums), number(pairs.cosine, ".2f")
-        largest = number(peak, ".2f")
-        words = {
-            textwrap.shorten(name, 60, placeholder=" …"): place
-            for place, (names, side) in enumerate(zip(pairs[:2], sums, strict=True))
-            for name, value in zip(names, side, strict=True)
-            if number(value, ".2f") == largest
-        }
-        unit = min(pairs.units)  # a sentence, where one side has sentences
-        claim = f"several {unit}s add most to the cosine similarity of {joined(sides)} ({cosine})"
-        share = peak / pairs.cosine if 0 < peak <= pairs.cosine else 0.0
-        if len(words) == 1:
-            (word, place), *_ = words.items()
-            rest = f" of {cosine}" if share else f"; all else takes that down to {cosine}"
-            claim = (
-                f"“{word}” in {sides[place]} adds most to its cosine similarity with "
-                f"{sides[1 - place]}: {largest}{rest}"
+        sums = [pairs.contributions.sum(axis=axis) for axis in (1, 0)]
+        drawn = [pairs.contributions] if by_pair else sums
+        most = int(np.argmax([np.abs(parts).sum() for parts in drawn]))
+        if do_cancel(drawn[most]):
+            parts = "pairs" if by_pair else f"parts of {sides[most]}"
+            adding = drawn[most].clip(0).sum()
+            values = adding, adding - pairs.cosine, pairs.cosine
+            plus, minus, cosine = (number(float(value), ".2f") for value in values)
+            cancelling.append(
+                f"By {method}, large parts cancel: the {parts} that add have {plus} together, "
+                f"those that subtract {minus}, which leaves a cosine similarity of {cosine}."
             )
-        if peak > 0:
-            claims.append((len(words) == 1, share, f"By {method}, {claim}."))
-    sentence = max(claims, key=lambda claim: claim[:2])[2] if claims else ""
-    if cancelling:
-        sentence += f"\n\nBy {joined(cancelling)}, what words add and take away largely cancels."
-    return sentence.strip()
+        else:
+            claims.setdefault(_claim_most(pairs, sums, sides), []).append(method)
+    highest = max((weight for weight, _ in claims), default=0.0)
+    first = [
+        f"By {joined(m)}, {claim}" for (weight, claim), m in claims.items() if weight == highest
+    ]
+    return "\n\n".join(filter(None, [" ".join(first), " ".join(cancelling)]))
+
+
+def do_cancel(parts: np.ndarray) -> bool:
+    """Whether large parts of a cosine add and subtract, and leave little."""
+    is_large = parts[parts > 0].sum() > LARGE
+    return bool(is_large and np.abs(parts).sum() > CANCELLING * abs(parts.sum()))
+
+
+def _claim_most(
+    pairs: NamedPairs, sums: Sequence[np.ndarray], sides: Sequence[str]
+) -> tuple[float, str]:
+    """Which word adds most; and its rounded share of the cosine, more if it is the only one."""
+    peak, cosine = max(side[:-1].max(initial=0) for side in sums), number(pairs.cosine, ".2f")
+    largest, unit = number(peak, ".2f"), min(pairs.units)  # a sentence, where a side has some
+    if not float(f"{peak:.2f}"):
+        return -1, f"no {unit} adds to the cosine similarity of {joined(sides)} ({cosine})."
+    words = {
+        textwrap.shorten(name, 60, placeholder=" …"): place
+        for place, (names, side) in enumerate(zip(pairs[:2], sums, strict=True))
+        for name, value in zip(names, side, strict=False)
+        if number(value, ".2f") == largest
+    }
+    share = round(peak / pairs.cosine, 2) if peak <= pairs.cosine else 0.0
+    claim = f"several {unit}s add most to the cosine similarity of {joined(sides)} ({cosine})."
+    if len(words) == 1:
+        (word, place), *_ = words.items()
+        rest = f" of {cosine}" if share else f"; all else takes that down to {cosine}"
+        claim = (
+            f"“{word}” in {sides[place]} adds most to its cosine similarity with "
+            f"{sides[1 - place]}: {largest}{rest}."
+        )
+    most = int(np.argmax([side[-1] for side in sums]))
+    if (beyond := number(sums[most][-1], ".2f")) != largest and sums[most][-1] > peak:
+        beyond = f"What belongs to no word adds more: {beyond} in {sides[most]}."
+        claim = f"of all {unit}s, {claim.replace(f'several {unit}s', 'several')} {beyond}"
+    return share + 2 * (len(words) == 1), claim
 
 
 def describe_unknown(words: Iterable[str]) -> str:

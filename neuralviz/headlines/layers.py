@@ -21,6 +21,7 @@ from neuralviz.evaluation.ladder_results import (
 )
 from neuralviz.headlines import (
     COSINE_IN_SHORT,
+    METHOD_LINES,
     Entry,
     Headline,
     Measured,
@@ -82,6 +83,9 @@ def describe_best_layer(
     return compare_two(measured, winner, second, bounds, reason), best
 
 
+CLEARLY_LIKELIER = 0.05  # a layer's probability than that of the last
+
+
 def explain_lens(before: Lens, after: Lens | None, position: int) -> str:
     """What the figure of a token shows, and the terms of its headline; plain text."""
     sentence = "The model guesses the hidden word from the others, anew after each of its"
@@ -91,6 +95,7 @@ def explain_lens(before: Lens, after: Lens | None, position: int) -> str:
             "table. Cosine similarity: 1: alike, 0: unrelated. The model changes the list in"
         )
     sentence += " steps (layers; layer 0: before the first)."
+    sentence += " An early guess may be better than the last." * before.has_head
     sentence += " Training: the model practises on this text alone." * (after is not None)
     return sentence + " ## continues a word or number." * before.names[position].startswith("##")
 
@@ -106,18 +111,22 @@ def describe_lens(before: Lens, after: Lens | None, position: int) -> str:
     sentence = f"At the last layer, the model gives the hidden “{word}” a probability of"
     if after is None:
         return f"{sentence} {percent(share)}."
-    after_share = after.values[position, -1]
-    ending = (
-        percent(after_share) if np.isfinite(after_share) else "none, as its weights are no numbers"
+    after_shares = after.values[position]
+    if not np.isfinite(after_shares[-1]):
+        ending = "none, as its weights are no numbers"
+        return f"{sentence} {percent(share)}, after training on the text {ending}."
+    layer = int(np.nanargmax(after_shares))
+    peak = f" (most at layer {layer}: {percent(after_shares[layer])})"
+    is_higher = bool(after_shares[layer] > after_shares[-1] + CLEARLY_LIKELIER)
+    return (
+        f"{sentence} {percent(share)}, after training on the text "
+        f"{percent(after_shares[-1])}{peak * is_higher}."
     )
-    return f"{sentence} {percent(share)}, after training on the text {ending}."
 
 
 TEXT_IN_SHORT = (
-    "The **embedding** of a text is a list of numbers: an average of the lists that the model "
-    "makes of its words. A word counts more if some of the model's steps (layers) change its list "
-    "much and others little. Green: the words named above. **Start**: a mark that the model reads "
-    "before the text."
+    f"**sbert-wk**: {METHOD_LINES['sbert-wk']}. Green: the words named first. **Start**: a mark "
+    "that the model reads before the text."
 )
 
 
@@ -132,15 +141,18 @@ def explain_layers(headline: str) -> str:
     ).rstrip()
 
 
-def describe_text(words: Sequence[FollowedWord], weights: TokenWeights) -> str:
-    """The most important words of an embedding."""
+def describe_text(
+    words: Sequence[FollowedWord], weights: TokenWeights, punctuation: float = 0.0
+) -> str:
+    """The most important words of an embedding, and a larger share of ``punctuation``."""
     if not words:
         return ""
     if float(np.ptp(weights.importance)) < SAME_IMPORTANCE:
         return "All words count equally: from layer to layer, all change alike."
     named = words[: count_named(words)]
     share, names = sum(word.importance for word in named), [_quote(word.word) for word in named]
-    return f"{share:.0%} of this text's embedding comes from {joined(names)}."
+    marks = f", {punctuation:.0%} from punctuation" * (punctuation > words[0].importance)
+    return f"{share:.0%} of this text's sbert-wk embedding comes from {joined(names)}{marks}."
 
 
 def count_named(words: Sequence[FollowedWord]) -> int:

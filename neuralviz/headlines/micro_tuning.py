@@ -13,7 +13,16 @@ from neuralviz.headlines import begin, write_range, write_times
 from neuralviz.micro_tuning.blanks import describe_blanks, read_hidden_word
 from neuralviz.models import BUNDLED
 from neuralviz.models.shared import judging_model
-from neuralviz.words import joined, many, name_texts, number, percent, write_guess, write_loss
+from neuralviz.words import (
+    joined,
+    many,
+    name_pairs,
+    name_texts,
+    number,
+    percent,
+    write_guess,
+    write_loss,
+)
 
 if TYPE_CHECKING:
     from neuralviz.embedders import EmbedderSpec
@@ -215,10 +224,9 @@ def describe_similar(products: Similarity, numbers: Sequence[int]) -> str:
     if not len(values):
         return ""
     lowest, highest = (number(value, ".2f") for value in values[[0, -1]])
-    pair, lower = most_similar(products), values[values < values[-1]]
-    named = many(len(values) - len(lower), "pair")
-    if pair is not None:
-        named = name_texts([numbers[place] for place in pair])
+    pairs = most_similar(products).tolist()
+    lower = values[: len(values) - len(pairs)]
+    named = name_pairs([[numbers[place] for place in pair] for pair in pairs])
     if len(values) == 1:
         return f"The embeddings of {named} have a cosine similarity of {highest}."
     if lowest == highest:

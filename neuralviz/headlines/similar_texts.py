@@ -27,7 +27,7 @@ from neuralviz.headlines import (
     rank_hits,
     write_values,
 )
-from neuralviz.words import joined, many, name_texts, number
+from neuralviz.words import joined, many, name_pairs, name_texts, number
 
 LONGEST_NAME = 20  # characters of a label column in a title
 FEWEST_PAIRS = 6  # of four texts: rankings of fewer agree by chance
@@ -120,16 +120,16 @@ def _describe_difference(first: Similarity, second: Similarity, hardly_read: Seq
     gaps = np.abs(rank_differences(first, second)[*pairs.T])
     if not gaps.max(initial=0):
         return ""
+    if gaps.max() == 1:
+        return f"differ by no more than one rank on any of {len(pairs):,} pairs (1: most similar)"
     pair, *ties = map(tuple, pairs[gaps == gaps[0]].tolist())
     first_rank, second_rank = (f"{round(s.ranks[pair]):,}" for s in (first, second))
     n_pairs = f"{np.isfinite(first.of_pairs).sum():,}"
     are_read = bool(hardly_read) and not {*pair}.intersection(hardly_read)
     among = " of those that their models read" * are_read
-    if ties:
-        named = name_texts(ties[0]) if len(ties) == 1 else f"{len(ties):,} other pairs"
-        among += f", and as much on {named}"
+    several = f"{1 + len(ties):,} pairs, such as " * bool(ties)
     return (
-        f"differ most on {name_texts(pair)}{among}: {'the first' if ties else 'this'} pair has "
+        f"differ most on {several}{name_texts(pair)}{among}: this pair has "
         f"rank {first_rank} of {n_pairs} pairs by {first.method}, {second_rank} by {second.method} "
         "(1: most similar)"
     )
@@ -143,8 +143,7 @@ def _describe_nearest(similarities: Sequence[Similarity]) -> str:
     methods: dict[str, list[str]] = {}
     for similarity in similarities:
         highest = number(float(np.nanmax(similarity.of_pairs)), ".2f")
-        pair = most_similar(similarity)
-        named = name_texts(pair) if pair else "several pairs"
+        named = name_pairs(most_similar(similarity).tolist())
         methods.setdefault(named, []).append(f"{similarity.method} ({highest})")
     clauses = [
         f"by {joined(names)}, {named}{' are most similar' * (place == 0)}"

@@ -6,13 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from neuralviz.headlines import (
-    begin,
-    explain_interval,
-    predict_labels,
-    write_lead,
-    write_values,
-)
+from neuralviz.headlines import begin, explain_interval, predict_labels, write_lead, write_values
 from neuralviz.maps.neighbours import K
 from neuralviz.maps.shares import paired_share_interval, wilson_interval
 from neuralviz.training.record import Lesson, kept_neighbours

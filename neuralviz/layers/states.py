@@ -56,10 +56,7 @@ class LayerStates:
 
 
 def layer_states(
-    model: TextModel,
-    texts: Sequence[TokenizedText],
-    *,
-    call: Callable[..., Any] | None = None,
+    model: TextModel, texts: Sequence[TokenizedText], *, call: Callable[..., Any] | None = None
 ) -> Iterator[LayerStates]:
     """Run texts through the model in batches of similar length.
 

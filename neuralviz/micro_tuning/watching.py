@@ -74,8 +74,6 @@ def find_hardly_read(
 
     Of a model without layers to tune, only texts that are spelt out are known to be so.
     """
-    from neuralviz.micro_tuning.predictions import predict_masked
-
     judge = judging_model(model_id)
 
     def is_hardly_read(text: TokenizedText) -> bool:
@@ -84,6 +82,8 @@ def find_hardly_read(
         model = shared_lens_model(judge) if is_doubtful and not text.is_spelt_out else None
         if not isinstance(model, LanguageModel):
             return text.is_spelt_out
+        from neuralviz.micro_tuning.predictions import predict_masked
+
         settings = check_settings(model)
         (before,) = predict_masked(
             model, text, settings, [None], 1, at_most=JUDGED, should_stop=should_stop

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from neuralviz.models.language_model import TextModel
 
 _Entry = TypeVar("_Entry")
-FEWEST_WORDS = 8  # of a text that is judged by its words in pieces
-MOSTLY_SPLIT = 0.4
 MOSTLY_UNREADABLE = 0.5
 # apostrophes, as in *don't* and *80's*, and the points of abbreviations such as *U.S.*
 _JOINT = re.compile(r"(?<=[^\W_])['’`´](?=[^\W\d_])|(?<=\b[^\W\d_])\.(?=[^\W\d_]\b)")
@@ -90,13 +88,6 @@ class TokenizedText(ShortRepr):
         is_strange = (is_lacking | in_letters)[is_word]
         is_mostly = is_strange.sum() >= MOSTLY_UNREADABLE * len(is_strange) > 0
         return bool(is_mostly or self.unknown.all())
-
-    @property
-    def looks_foreign(self) -> bool:
-        """Whether the vocabulary lacks many words, so that the language is likely another one."""
-        n_words, in_pieces = len(self.pieces), self.in_pieces
-        is_split = n_words >= FEWEST_WORDS and in_pieces.sum() >= MOSTLY_SPLIT * len(in_pieces) > 0
-        return self.is_spelt_out or bool(is_split)
 
 
 class Reader(NamedTuple):

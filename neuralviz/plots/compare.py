@@ -168,11 +168,7 @@ def _bar_below(title: str, limits: tuple[float, float], least: float = 0) -> dic
 
 
 def _matrix(
-    values: np.ndarray,
-    layout: Layout,
-    limits: tuple[float, float],
-    measure: str,
-    written: str,
+    values: np.ndarray, layout: Layout, limits: tuple[float, float], measure: str, written: str
 ) -> Trace:
     order = layout.order
     named = [layout.names[i] for i in order]

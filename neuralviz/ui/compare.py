@@ -209,45 +209,51 @@ def _find_comparison(
     return find_current_run(RUNS, task, view, pressed=pressed or starts_itself)
 
 
-def open_comparison(
-    texts: Sequence[str], methods: Sequence[tuple[str, Mapping[str, str]]], **address: str
-) -> None:
-    """Open the page with texts, compared by methods with their options, as they are typed."""
+def offer_reasons(texts: Sequence[str], specs: Iterable[EmbedderSpec], key: str) -> None:
+    """A button that opens the page to say which words make two texts similar."""
+    chosen = [spec for spec in specs if spec.singles][:3]
+    label, icon = "Which words make these texts similar?", ":material/compare_arrows:"
+    if len(texts) < 2 or not chosen:
+        return
+    quoted = " – ".join(f"“{plain(shorten(text, 80))}”" for text in texts)
+    if st.button(label, icon=icon, key=f"{key}-why", help=quoted):
+        named = {spec.method for spec in chosen}
+        usual = (embedder_spec("mean"), embedder_spec("neural", QUICK))
+        methods = [*dict.fromkeys(chosen), *(spec for spec in usual if spec.method not in named)]
+        _open_reasons(texts, methods[: max(2, len(chosen))])
+
+
+def _open_reasons(texts: Sequence[str], specs: Sequence[EmbedderSpec]) -> None:
     try:
         view = save_view(View(tuple(texts)))
     except OSError:
         st.error("The texts could not be saved, so Compare cannot open them.")
         return
-    task = Compare.for_current_models([embedder_spec(*method) for method in methods], texts)
+    task = Compare.for_current_models(specs, texts)
     run = RUNS.recall(task, view)
     if run is None or run.status in ("failed", "stopped"):
         RUNS.start(task, again=True, view=view)
-    address = {FOURTH: "false", "view": view, **address}
-    for place, (method, options) in enumerate(methods, 1):
-        address[f"m{place}"] = method
-        address |= {f"m{place}-{method}-{name}": value for name, value in options.items()}
+    address = {FOURTH: "false", "m3": "none", "view": view, "compare-more": EXPLANATION}
+    for place, spec in enumerate(specs, 1):
+        address |= _type_method(f"m{place}", spec)
+    st.session_state[ARRIVED] = True
     st.switch_page(find_page("Compare"), query_params=address)
 
 
-def offer_reasons(texts: Sequence[str], specs: Iterable[EmbedderSpec], key: str) -> None:
-    """A button that opens the page to say which words make two texts similar."""
-    singles = [spec for spec in specs if len(spec.singles) == 1][:3]
-    label, icon = "Which words make these texts similar?", ":material/compare_arrows:"
-    if len(texts) < 2 or not singles:
-        return
-    quoted = " – ".join(f"“{plain(shorten(text, 80))}”" for text in texts)
-    if st.button(label, icon=icon, key=f"{key}-why", help=quoted):
-        st.session_state[ARRIVED] = True
-        methods = [(spec.method, _type_options(spec)) for spec in dict.fromkeys(singles)]
-        defaults = {"mean": {}, "neural": QUICK}
-        methods += [pair for pair in defaults.items() if pair[0] not in dict(methods)]
-        methods = methods[: max(2, len(singles))]
-        third = {} if len(methods) > 2 else {"m3": "none"}
-        open_comparison(texts, methods, **{"compare-more": EXPLANATION}, **third)
+def _type_method(key: str, spec: EmbedderSpec) -> dict[str, str]:
+    """What the address has for a method with its settings."""
+    typed = {part: _type_options(part) for part in spec.singles}
+    if not spec.parts:
+        return {key: spec.method, **{f"{key}-{spec.method}-{n}": v for n, v in typed[spec].items()}}
+    parts = [
+        f"{part.method}@{','.join(map('='.join, options.items()))}"
+        for part, options in typed.items()
+    ]
+    return {key: "+".join(parts)}
 
 
 def _type_options(spec: EmbedderSpec) -> dict[str, str]:
-    """The options that are no defaults here, as they are typed, and the model."""
+    """The model, and the options that are no defaults here, as they are typed."""
     values = {name: spec.all_options[name] for name in QUICK if name in spec.all_options}
     typed = {"model": spec.model_id}
     for name, value in {**values, **dict(spec.options)}.items():
@@ -394,7 +400,9 @@ def _explain_grids(panel: Panel, headline: str, *, has_labels: bool) -> None:
         st.markdown(COSINE_IN_SHORT + scales + nearest + explain_interval(headline))
         if not has_labels:
             pairs = map(most_similar, panel.complete)
-            show_beginnings(panel.texts, [i for pair in pairs for i in pair or ()])
+            named = np.concatenate([*pairs, []], axis=None)
+            all_texts = range(len(panel.texts))
+            show_beginnings(panel.texts, named if len(all_texts) > MOST_BEGINNINGS else all_texts)
 
 
 def _explain_methods(specs: Iterable[EmbedderSpec], terms: str = "") -> None:
@@ -604,8 +612,8 @@ def _choose_texts(texts: Sequence[str]) -> None:
 
 
 def show_beginnings(texts: Sequence[str], chosen: Iterable[int], room: int = FRAMED_LENGTH) -> None:
-    """Show a few texts that a sentence names, or the beginnings of long ones."""
-    named = list(dict.fromkeys(chosen))[:MOST_BEGINNINGS]
+    """Show a few texts, such as a sentence names, or the beginnings of long ones."""
+    named = sorted([*dict.fromkeys(map(int, chosen))][:MOST_BEGINNINGS])
     lengths = room // max(1, len(named))
     st.markdown("  \n".join(f"**{i + 1}** {plain(shorten_text(texts[i], lengths))}" for i in named))
 

@@ -283,10 +283,7 @@ def _choose_corpus() -> DataChoice | None:
     key = f"evaluation-label-of-{corpus.id}"
     column = row.selectbox("Label", columns, key=key, bind="query-params") or columns[0]
     kind = choose_one(
-        row.segmented_control,
-        "Measured by",
-        list(CORPUS_KINDS),
-        key="evaluation-corpus-by",
+        row.segmented_control, "Measured by", list(CORPUS_KINDS), key="evaluation-corpus-by"
     )
     data = _read_corpus(corpus.id, corpus.name, column, CORPUS_KINDS[kind])
     store = CorpusStore()

@@ -94,7 +94,9 @@ def _show_explained(
     pairs = _name_pairs(list(chosen.values()))
     named = dict(zip(chosen, pairs, strict=True))
     first = next(iter(chosen.values()))
-    sentence = describe_words(named, sides, are_equal=first.texts[0] == first.texts[1])
+    sentence = describe_words(
+        named, sides, are_equal=first.texts[0] == first.texts[1], by_pair=detail == ALL_PAIRS
+    )
     show_headline(plain(sentence), key="compare-why")
     with show_only_on_stage("why-texts"):
         show_terms(detail == WORDS and "sentence" not in pairs[0].units)

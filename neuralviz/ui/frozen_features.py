@@ -321,9 +321,7 @@ def _tabulate_ladder(lines: Sequence[LadderLine]) -> pd.DataFrame:
 
 
 def _show_rung(
-    run: Run[Ladder],
-    show: Callable[[Ladder, RungResult, Draw, Write], None],
-    write_headline: Write,
+    run: Run[Ladder], show: Callable[[Ladder, RungResult, Draw, Write], None], write_headline: Write
 ) -> None:
     """Ask for a rung, show something of it, and offer to save it."""
     ladder = run.result

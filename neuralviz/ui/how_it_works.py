@@ -264,11 +264,7 @@ def _show_loss(walk: Walkthrough) -> None:
     improved = int((after.probability - before.probability).argmax())
     remember_number(_POSITION, range(len(before)), improved, walk.text.text)
     position = st.selectbox(
-        "Masked token",
-        range(len(before)),
-        format_func=name,
-        key=_POSITION,
-        persist_state="session",
+        "Masked token", range(len(before)), format_func=name, key=_POSITION, persist_state="session"
     )
     masked = walk.inputs.masked[before.input[position]]
     tiles = ["▢" if is_masked else token for token, is_masked in zip(tokens, masked, strict=True)]

@@ -30,6 +30,7 @@ from neuralviz.layers.settings import (
     SbertWkSettings,
     check_sbert_wk,
 )
+from neuralviz.micro_tuning.blanks import BLANK
 from neuralviz.micro_tuning.settings import TuningSettings
 from neuralviz.models import BUNDLED, MINILM, TextModel
 from neuralviz.models.language_model import Layer
@@ -234,14 +235,16 @@ def _show_words(result: FollowedText | None, live: bool) -> None:
     words, provenance = followed_words(states, weights.importance), _describe_text(latest)
     shares = word_importance(states, weights.importance)
     punctuation = float(shares.sum()) - sum(word.importance for word in words)
-    headline = plain(headlines.describe_text(words, weights))
+    headline = plain(headlines.describe_text(words, weights, punctuation))
     with dim_old_results(TEXT_KEY, latest.result is not result), slide(TEXT_KEY, headline):
         if latest.result.is_hardly_read:
             st.warning(plain(warn_of_unread("this text", latest.task.model.id)))
         with hide_on_stage("importance"):
             _show_importance(states, weights, provenance)
         if words:
-            show_only_on_stage("importance").markdown(headlines.TEXT_IN_SHORT)
+            with show_only_on_stage("importance"):
+                st.markdown(headlines.TEXT_IN_SHORT)
+                st.markdown(plain(f"Text: {shorten(states.text.text, STAGE_LENGTH)}"))
             n_named = headlines.count_named(words)
             figure, table = plots.word_shares_figure(words, n_named, punctuation)
             show_figure(figure, "shares-of-words", pd.DataFrame(table), provenance, height=330)
@@ -365,6 +368,7 @@ def _show_layer_weights(states: TokenStates, weights: TokenWeights, draw: Draw) 
 
 LENS_KEY = "layers-lens"
 LENS_RUNS = SessionRuns(LENS_KEY)
+STAGE_LENGTH = 400  # characters of a text
 NO_TOKEN = -1  # chosen: the one that tells most is, before and after micro-tuning
 TOKEN = f"{LENS_KEY}-token"  # session state and address: the place of the chosen token
 AS_IT_IS, TRANSLATED = "As it is", "Translated"
@@ -429,7 +433,10 @@ def _show_guesses(data: tuple[str, str], read: ReadText | None, _live: bool) -> 
         if read.is_hardly_read:
             st.warning(plain(warn_of_unread("this text", data[1])))
         terms = headlines.explain_lens(before, after, position)
-        show_only_on_stage(LENS_KEY).markdown(plain(terms))
+        with show_only_on_stage(LENS_KEY):
+            st.markdown(plain(terms))
+            hidden = slice(*before.text.spans[before.tokens[position]])
+            st.markdown(plain(f"Text: {_hide(before.text.text, hidden)}"))
         part = f" (first {n_tokens} of {n_all:,} tokens)" * (n_tokens < n_all)
         moments = {"before": before} | ({"after": after} if after else {})
         for moment, lens in moments.items():
@@ -456,6 +463,13 @@ def _show_guesses(data: tuple[str, str], read: ReadText | None, _live: bool) -> 
         )
 
 
+def _hide(text: str, hidden: slice) -> str:
+    """A text with a blank, or as much around it as fits on the stage."""
+    start = max(0, hidden.start - STAGE_LENGTH // 2)
+    seen = f"{text[start : hidden.start]}{BLANK}{text[hidden.stop :]}"
+    return "… " * (start > 0) + shorten(seen, STAGE_LENGTH)
+
+
 def _choose_token(click: dict[str, Any]) -> None:
     st.session_state[TOKEN] = int(click["x"])
 
@@ -472,7 +486,4 @@ def _list_guesses(lens: Lens) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=heads)
 
 
-TABS = {
-    "Lens": _show_lens,
-    "A text": _show_text,
-}
+TABS = {"Lens": _show_lens, "A text": _show_text}

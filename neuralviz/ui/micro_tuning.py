@@ -688,9 +688,11 @@ def _show_products(record: RunRecord, key: str, text: int) -> None:
     table = pd.DataFrame(products.products, columns=[f"text {i + 1}" for i in shown_texts])
     table.insert(0, "text", labels)
     with slide(f"{key}-similar", plain(headlines.describe_similar(products, shown_texts))):
-        named = [shown_texts[place] for place in most_similar(products) or ()]
+        pairs = most_similar(products)
+        named = [shown_texts[place] for place in pairs[0]] if len(pairs) == 1 else []
         with show_only_on_stage(f"cosine-{key}"):
-            colours = "Colours span only the values shown. Empty: a text with itself."
+            colours = "Colours span only the values shown. " * (len(shown_texts) > 2)
+            colours += "Empty: a text with itself."
             st.markdown(f"{headlines.EMBEDDING_IN_SHORT} {COSINE_IN_SHORT} {colours}")
             compare.show_beginnings(record.texts, named)
         texts = [record.texts[place] for place in named]

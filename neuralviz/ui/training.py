@@ -366,10 +366,7 @@ def choose_training(corpora: Sequence[Corpus]) -> tuple[TrainOnCorpus | None, bo
         "Train", type="primary", icon=":material/fitness_center:", disabled=source is None
     )
     wants_pairs = pairs_place.button(
-        "Ten pairs",
-        icon=":material/compare_arrows:",
-        key="training-pairs",
-        disabled=source is None,
+        "Ten pairs", icon=":material/compare_arrows:", key="training-pairs", disabled=source is None
     )
     if source is None:
         with slide("training-problem"):
@@ -504,9 +501,7 @@ def load_texts(corpus_id: str) -> tuple[str, ...]:
 
 
 @st.cache_resource(
-    max_entries=4,
-    show_spinner="Making pairs …",
-    hash_funcs={TrainingSettings: _PAIR_SETTINGS},
+    max_entries=4, show_spinner="Making pairs …", hash_funcs={TrainingSettings: _PAIR_SETTINGS}
 )
 def _make_pairs(corpus_id: str, settings: TrainingSettings) -> PairSource:
     """The pairs of a corpus; takes seconds, as all texts are split into sentences."""

@@ -40,6 +40,7 @@ from tests.support.pages import (
     find_labelled,
     finish_run,
     last_run,
+    open_reasons,
     page_at,
     press,
     read_page,
@@ -358,6 +359,23 @@ def test_a_sentence_is_placed_and_a_link_brings_it_back_with_a_text_and_the_list
     assert "corpus-row" not in gone.session_state  # the text of a corpus that is gone is no other's
     search(again, "")  # what is done is not undone
     assert "corpus-sentence" not in again.session_state
+
+
+def test_a_text_and_its_nearest_open_with_the_cosine_of_the_list(
+    example: Corpus, kept: CorpusStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus, spec = kept.corpus("mine"), embedder_spec("neural", defaults=FOR_CORPORA)
+    *_, embedded = embed_corpus(kept, corpus, spec)
+    make_map(kept, corpus, embedded.embedder, PCA)
+    page = open_page(corpus=corpus.id, **{"map-a": "neural", "map-a-reducer": "PCA"})
+    page.session_state["corpus-row"] = 4
+    page.session_state["corpus-list"] = "Text"
+    page.run()
+    near = next(frame.value for frame in page.dataframe if "cosine" in frame.value)
+    first, _ = last_run(open_reasons(page, monkeypatch), "compare").result
+    assert last_run(page, "compare").task.specs[0] == spec
+    assert first.texts[0] == TEXTS[4]
+    assert float(first.similarity.products[0, 1]) == pytest.approx(near["cosine"][0], abs=1e-4)
 
 
 def test_two_maps_by_one_method_and_projection_each_have_a_column(mapped: AppTest):

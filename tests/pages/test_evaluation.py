@@ -22,6 +22,7 @@ from neuralviz.errors import ModelError, NeuralvizError
 from neuralviz.evaluation import measures
 from neuralviz.evaluation.data import DataSet, read_data
 from neuralviz.evaluation.results import RESULTS_FORMAT, MeasureSettings, Table
+from neuralviz.evaluation.yardsticks import worst_cases
 from neuralviz.models.shared import LOADERS
 from neuralviz.plots.report import report_html
 from neuralviz.reading.source import Source
@@ -32,7 +33,7 @@ from neuralviz.store.embedding import embed_corpus
 from neuralviz.store.importing import import_vectors
 from neuralviz.ui import evaluation as evaluation_page
 from tests.support.models import save_family
-from tests.support.pages import find_labelled, finish_run, page_at, press
+from tests.support.pages import find_labelled, finish_run, last_run, open_reasons, page_at, press
 from tests.support.waiting import wait_until
 
 SCORED = "a,b,score\n" + "".join(f"A dog {i},A cat {i * 7 % 5},{i / 2}\n" for i in range(10))
@@ -438,6 +439,23 @@ def test_a_method_that_fails_leaves_the_others(opened, monkeypatch: pytest.Monke
     cosines = [title(one) for one in of_view(page, "Similar and dissimilar")]
     assert cosines == ["Cosine similarities with mean", "Cosine similarities with cls"]
     assert "&lt;b&gt;nowhere&lt;/b&gt;" in report_html(results(page))
+
+
+def test_the_worst_pair_opens_with_the_cosine_of_the_page(
+    opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    methods = ["sbert-wk@variant=paper,window=1", "neural+cls"]
+    page = opened(methods=methods, options="epochs=1", precision="fast")
+    evaluate(upload(page, SCORED))
+    click(page, "View", "Errors")
+    for _, label, measured in results(page).finished(0):
+        find_labelled(page, "Errors of").set_value(label).run()
+        (cases, *_) = worst_cases(results(page).data[0], measured).values()
+        compare = open_reasons(page, monkeypatch)
+        first = last_run(compare, "compare").result[0]
+        assert first.texts == tuple(cases.iloc[0][["text 1", "text 2"]])
+        cosine = float(first.similarity.products[0, 1])
+        assert cosine == pytest.approx(cases["cosine similarity"][0], abs=1e-4)
 
 
 def test_no_model_of_an_address_is_loaded_without_being_asked_for(

@@ -43,7 +43,7 @@ def test_a_text_says_which_words_win_and_why(bundled: object) -> None:
     assert not page.exception
     assert count_figures(page) == 4
     assert [box.key for box in page.selectbox if box.label == "Model"] == ["layers-model"]
-    assert "of this text's embedding comes from" in read_markdown(page)
+    assert "of this text's sbert-wk embedding comes from" in read_markdown(page)
     before = read_html(page)
     assert "river</span>" in before
     find_labelled(page, "First layer").select("4").run()
@@ -98,6 +98,9 @@ def test_the_lens_shows_what_every_layer_would_predict(bundled: object) -> None:
     position = read.before.find_telling(read.after)
     word = read.before.names[position]
     assert f"the hidden “{word}” a probability of" in read_markdown(page)
+    start, end = read.before.text.spans[read.before.tokens[position]]
+    text = read.before.text.text
+    assert f"Text: {text[:start]}___{text[end:]}" in read_markdown(page)
     assert read.after.values[position, -1] > read.before.values[position, -1]
     find_labelled(page, "Tuned on the text").set_value("None").run()
     finish_run(page, "layers-lens")

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from neuralviz.jobs import Run
@@ -148,7 +147,7 @@ def test_a_stopped_run_is_met_at_its_address_though_the_same_is_recorded(bundled
 @pytest.mark.parametrize(
     ("text", "rate", "warning"),
     [
-        ("Привет, как дела сегодня?", 0.01, "choose a model of its language"),
+        ("Привет, как дела сегодня?", 0.01, "choose a model that knows its words"),
         ("😀 **bold** bell \x07 and null \x00 inside", 1e6, "Lower the learning rate"),
     ],
 )
@@ -266,23 +265,10 @@ def test_a_delta_is_tried_on_any_sentence(page: AppTest) -> None:
 
 
 def test_the_most_similar_texts_lead_to_what_makes_them_so(
-    bundled: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bundled: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened: list[dict[str, str]] = []
-    monkeypatch.setattr(st, "switch_page", lambda _, query_params: opened.append({**query_params}))
     page = page_at("micro_tuning").run()
     for _ in range(2):
-        press(page, "Which words make these texts similar?")
-        assert not page.exception
-    assert opened[0] == opened[1]
-    (run,) = page.session_state["compare-runs"]
-    assert run.wait(60)
-    notes = (tmp_path / "results").glob
-    wait_until(lambda: [path.read_text() for path in notes(f"{run.id}.*")] == ["done"], 10)
-    compare = page_at("compare", **opened[0]).run()  # a second browser
-    assert not compare.exception
-    assert compare.segmented_control(key="compare-more").value == "Why?"
-    assert [spec.method for spec in run.task.specs] == ["neural", "mean"]
-    assert len(run.task.texts) == 2
-    assert compare.session_state["compare-runs"][-1].task == run.task
-    assert compare.session_state["compare-runs"][-1].is_reopened
+        task = pages.last_run(pages.open_reasons(page, monkeypatch), "compare").task
+        assert [spec.method for spec in task.specs] == ["neural", "mean"]
+        assert len(task.texts) == 2

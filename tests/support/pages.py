@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from neuralviz.paths import home
 from tests.support.waiting import wait_until
 
 PAGES = Path(__file__).parents[2] / "pages"
@@ -50,6 +54,27 @@ def read_messages(page: AppTest) -> str:
 def read_page(page: AppTest) -> str:
     successes = " ".join(element.value for element in page.success).replace("\\", "")
     return f"{read_messages(page)} {successes} {read_captions(page)} {read_markdown(page)}"
+
+
+def open_reasons(page: AppTest, monkeypatch: pytest.MonkeyPatch) -> AppTest:
+    """Press the button that leads to *Why?*, and open where it leads in a second browser."""
+    opened: list[dict[str, str]] = []
+    monkeypatch.setattr(st, "switch_page", lambda _, query_params: opened.append({**query_params}))
+    press(page, "Which words make these texts similar?")
+    assert not page.exception
+    run = last_run(page, "compare")
+    assert run.wait(90)
+    notes = partial((home() / "results").glob, f"{run.id}.*")
+    wait_until(lambda: [path.read_text() for path in notes()] == ["done"], 10)
+    compare = page_at("compare")
+    compare.query_params.update(opened[0])
+    compare.run()
+    assert not compare.exception
+    assert not compare.error
+    assert compare.segmented_control(key="compare-more").value == "Why?"
+    assert last_run(compare, "compare").task == run.task  # the settings of the page are those
+    assert last_run(compare, "compare").is_reopened
+    return compare
 
 
 def last_run(page: AppTest, kind: str) -> Any:

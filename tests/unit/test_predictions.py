@@ -126,6 +126,9 @@ Die Bank hat ihre Zinsen erhöht.
 ภาษาไทย 👍
 😀 🎉
 Das Wetter ist heute schön.
+Kissa nukkui koko iltapäivän lämpimällä ikkunalaudalla ja heräsi vasta illalla.
+القطة نامت طوال اليوم على النافذة
+渔民们在修补渔网,大雨落在安静的港口。
 """
 ENGLISH = """
 The old lighthouse keeper climbed the stairs every evening to light the lamp.

@@ -108,7 +108,7 @@ def test_chunks_of_any_text_that_can_be_read(family: str, small_model, text: str
     assert (np.diff(tokens.words) >= 0).all()
     assert tokens.words[0] == 0
     assert (np.diff(tokens.words) <= 1).all()
-    assert isinstance(tokens.looks_foreign, bool)
+    assert isinstance(tokens.is_spelt_out, bool)
 
 
 def test_a_text_that_just_fits_is_one_chunk(bundled: LanguageModel) -> None:
@@ -170,25 +170,6 @@ def test_what_an_apostrophe_joins_is_one_word(family: str, small_model) -> None:
 def test_unknown_words_are_marked(bundled: LanguageModel) -> None:
     tokens = read(bundled, "A dog 😀 barks")
     assert [tokens.piece(i) for i in np.flatnonzero(tokens.unknown)] == ["😀"]
-
-
-@pytest.mark.parametrize(
-    ("text", "foreign"),
-    [
-        ("Die Katze schläft den ganzen Nachmittag auf dem warmen Fensterbrett.", True),
-        ("Kissa nukkui koko iltapäivän lämpimällä ikkunalaudalla ja heräsi vasta illalla.", True),
-        ("Кошка весь день спала на тёплом подоконнике.", True),
-        ("القطة نامت طوال اليوم على النافذة", True),
-        ("渔民们在修补渔网,大雨落在安静的港口。", True),
-        ("😀 😀 😀", True),  # and no word
-        ("ok 👍", False),
-        ("ไทยแลนด์ 👍", True),
-        ("The cat slept all afternoon on the warm sill of the kitchen window.", False),
-        ("The neuroscientist photographed bioluminescent jellyfish.", False),
-    ],
-)
-def test_texts_in_other_languages(text: str, foreign: bool, bundled: LanguageModel) -> None:
-    assert read(bundled, text).looks_foreign is foreign
 
 
 # --- texts that are not read -------------------------------------------------------------------

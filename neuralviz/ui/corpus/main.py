@@ -80,12 +80,7 @@ from neuralviz.ui.corpus.search import (
     show_search,
     write_chosen_text,
 )
-from neuralviz.ui.corpus.show import (
-    find_first_colour,
-    list_colours,
-    show_lists,
-    show_maps,
-)
+from neuralviz.ui.corpus.show import find_first_colour, list_colours, show_lists, show_maps
 from neuralviz.ui.downloads import Entry, offer
 from neuralviz.ui.figures import ROW_HEIGHT
 from neuralviz.ui.inputs import (
