@@ -22,10 +22,7 @@ MOST_NAMED = 5  # methods; further ones are only counted
 UNSURE = "no interval tells whether the difference is significant"
 NO_INTERVAL = "no interval tells how sure that is"
 COSINE_IN_SHORT = "**Cosine similarity** tells how similar two texts are (1: alike, 0: unrelated)."
-INTERVAL_IN_SHORT = (
-    "The **95% interval** is the likely range of the true value; a difference is **significant** "
-    "where its interval does not contain 0."
-)
+INTERVAL_IN_SHORT = "The **95% interval** is the likely range of the true value"
 METHOD_LINES = {  # with fewer terms than `METHODS` has, and true of all options
     "neural": "the change in the numbers inside a model (its weights) when it trains on the text",
     "mean": "the average of the lists of numbers that a model makes of the words",
@@ -223,6 +220,10 @@ def predict_labels(label: str, k: int) -> str:
     return f"the {subject} the {label} correctly for"
 
 
+def explain_prediction(label: str, term: str = "Predicted") -> str:
+    return f"**{term}**: the most frequent {label} of a text's nearest (most similar) texts."
+
+
 def most_and_least(
     entries: Sequence[Entry],
     noun: str,  # what the entries are, in the plural
@@ -277,7 +278,10 @@ def explain_methods(methods: Iterable[str], name: Name = "**{}**".format) -> str
 
 def explain_interval(sentence: str) -> str:
     """What a 95% interval and a significant difference are, where a sentence names either."""
-    return INTERVAL_IN_SHORT * ("95% interval" in sentence or "significant" in sentence)
+    if "significant" in sentence:
+        zero = "a difference is **significant** where its interval does not contain 0"
+        return f"{INTERVAL_IN_SHORT}; {zero}."
+    return f"{INTERVAL_IN_SHORT}." if "95% interval" in sentence else ""
 
 
 def begin(sentence: str) -> str:

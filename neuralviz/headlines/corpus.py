@@ -9,12 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from neuralviz.headlines import (
-    COSINE_IN_SHORT,
-    INTERVAL_IN_SHORT,
     SIGNIFICANT,
     Measured,
     Name,
     begin,
+    explain_interval,
     predict_labels,
     rank_hits,
     write_values,
@@ -27,13 +26,7 @@ from neuralviz.words import joined, many, number, percent
 ALIKE = 0.5  # share of the neighbours in common, beyond chance, from which two methods agree
 REAL = 0.5  # share of the nearest texts that a label needs for a sentence to be near it
 NAMED = 4  # clusters in a sentence
-_PHRASES = {  # what explains a term, by a phrase of a headline, which no text has
-    r"\(95% interval": INTERVAL_IN_SHORT,
-    "Their cosine similarity is above the average": COSINE_IN_SHORT,
-    r"rank correlation (is )?\*\*": (
-        "**Rank correlation** is 1 where neighbours rank alike, 0 by chance."
-    ),
-}
+_BY_RANK, _BOUNDS = r"rank correlation (is )?\*\*", r"95% interval(:| is) "  # in no user's words
 SURE = 0.05  # of a best guess, from which it tells something
 STRICT = 0.01  # of one of clusters with a word: people search often
 
@@ -85,9 +78,13 @@ def describe_disagreement(methods: Sequence[str], share: float, k: int, texts: s
 
 def explain_maps(terms: str, headline: str) -> str:
     """What is drawn on maps, and the ``terms`` of the headline, in a few words each."""
-    points = "Each point is a text; similar texts are close together."
-    lines = [line for phrase, line in _PHRASES.items() if re.search(phrase, headline)]
-    return " ".join([points, terms, *lines])
+    points = "Each point is a text; texts that are close together are mostly similar."
+    parts = [points, terms.strip()]
+    if re.search(_BY_RANK, headline):
+        parts.append("**Rank correlation** is 1 where neighbours rank alike, 0 by chance.")
+    if re.search(_BOUNDS, headline):
+        parts.append(explain_interval(headline))
+    return " ".join(filter(None, parts))
 
 
 def describe_unmade(corpus: str, n_texts: int, methods: str) -> str:
@@ -162,7 +159,6 @@ def describe_matches(
     n_texts: int,  # that were searched
     clusters: Sequence[tuple[str, int, int]],  # name, markdown; texts found in it; texts in it
     method: str = "",  # that they are on the map of, markdown, if it is one of several
-    others: Sequence[tuple[str, int]] = (),  # method and most texts found in one of its clusters
 ) -> str:
     """How many texts contain words, and the cluster with most of them, where it has many more."""
     if not n_found:
@@ -175,9 +171,6 @@ def describe_matches(
         part = "all" if n_there == n_found else f"{n_there:,} of them"
         where = f"by **{method}**, " if method else ""
         sentence += f"; {where}{part} are in the cluster {quote_cluster(name, size)}"
-        for other, most in others:
-            part = "all" if most == n_found else f"{most:,}" if most > 1 else "no two"
-            sentence += f"; by **{other}**, {part} are in one cluster"
     return f"{sentence}."
 
 

@@ -78,7 +78,7 @@ class Standout:
     placed: tuple[str, np.ndarray] | None = None  # a new sentence and its [2 or 3] place
     near: np.ndarray | None = None  # [neighbour, 2 or 3] ends of lines from it, or from that point
     names: Sequence[tuple[str, np.ndarray]] = ()  # of clusters, and their places, largest first
-    wrong: np.ndarray | None = None  # [text, 2 or 3] places of crosses; no names on the stage then
+    wrong: np.ndarray | None = None  # [text, 2 or 3] places of crosses
 
 
 NO_STANDOUT = Standout()
@@ -119,7 +119,8 @@ def map_figure(
     seen = _bound(whole, window or home) if flat and n else None
     _add_marks(figure, standout, points[rows == standout.highlighted], seen, colour)
     _lay_out(figure, colour, axes, home, is_flat=flat and n > 0)
-    if standout.wrong is not None:
+    n_categories = 0 if colour is None else len(colour.categories)
+    if standout.wrong is not None and n_categories <= STAGE_CATEGORIES:  # the legend tells all
         figure.layout.meta["stage"]["annotations"] = []
     if density is not None:
         figure.update_layout(xaxis_ticks="", yaxis_ticks="")  # a heatmap would add some
@@ -328,7 +329,7 @@ def _ring(point: np.ndarray) -> Trace:
 
 
 def _star(sentence: str, place: np.ndarray) -> Trace:
-    symbol, size = ("star", 20) if len(place) == 2 else ("diamond", 9)
+    symbol, size = ("star", 16) if len(place) == 2 else ("diamond", 9)
     marker = {"symbol": symbol, "size": size, "line": {"color": "#000000", "width": 1.5}}
     hover = {"text": [_two_lines(sentence)], "hovertemplate": "%{text}<extra></extra>"}
     return _mark_trace(place[None], "markers", marker={**marker, "color": YELLOW}, **hover)
@@ -336,7 +337,7 @@ def _star(sentence: str, place: np.ndarray) -> Trace:
 
 def _star_label(sentence: str, place: np.ndarray) -> dict[str, Any]:
     """The sentence above its star; on a flat map, names.js moves it to where no point is."""
-    text = f"<b>{escape(shorten(sentence, LABEL_CHARACTERS))}</b>"
+    text = f"<b>“{escape(shorten(sentence, LABEL_CHARACTERS))}”</b>"
     where = {**_LINE, "arrowcolor": GREY} if len(place) == 2 else {"yshift": 22}
     return _label(text, place, name="sentence", **where)
 

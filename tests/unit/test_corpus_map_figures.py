@@ -149,7 +149,7 @@ def test_a_users_words_are_never_html_nor_variables() -> None:
     assert len(lines) == 2
     assert lines[0].startswith("&lt;b&gt;&amp;%{x} word")
     assert all(len(line) < 80 for line in lines)
-    assert figure.layout.annotations[0].text == "<b>&lt;b&gt;&amp;%{x}</b>"
+    assert figure.layout.annotations[0].text == "<b>“&lt;b&gt;&amp;%{x}”</b>"
 
 
 def test_categories_go_by_size_and_numbers_by_their_order() -> None:
@@ -218,12 +218,17 @@ def test_names_are_at_their_clusters_short_and_escaped() -> None:
     assert in_space.visible is not False
 
 
-def test_wrong_predictions_have_crosses_and_then_no_names_on_the_stage() -> None:
+@pytest.mark.parametrize("n_labels", [2, 30])
+def test_wrong_predictions_have_crosses_and_no_names_on_the_stage_if_the_legend_tells_all(
+    n_labels: int,
+) -> None:
     standout = Standout(names=[("ice", np.zeros(2))], wrong=points(2)[:2])
-    figure = map_figure(points(2), np.arange(len(points(2))), title="map", standout=standout)
+    labels = colour_by_category("form", [str(i) for i in range(n_labels)])
+    figure = map_figure(points(n_labels), np.arange(n_labels), labels, title="", standout=standout)
     (crosses,) = (trace for trace in figure.data if trace.name == "predicted wrongly")
     assert crosses.marker.symbol == "x" and len(crosses.x) == 2
-    assert figure.layout.annotations and figure.layout.meta["stage"]["annotations"] == []
+    assert figure.layout.annotations
+    assert ("annotations" in figure.layout.meta["stage"]) is (n_labels == 2)
 
 
 def test_of_very_many_clusters_those_in_view_are_named() -> None:

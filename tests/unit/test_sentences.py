@@ -171,9 +171,11 @@ def evaluations() -> Iterator[tuple[str, str]]:
     found = results(groups(), error("triplets", 0.3), error("triplets", 0.03, **apart))
     (by,) = yardsticks_of(found, 0)
     yield "separation", evaluation.describe_separation(found, 0, by, named)
-    yield "terms of triplets", evaluation.explain_terms(found, 0, by, named, str, "significant")
+    yield "terms of triplets", evaluation.explain_terms(found, 0, by, str, "significant")
     (by,) = yardsticks_of(many_labels, 0)
-    yield "terms of labels", evaluation.explain_terms(many_labels, 0, by, named, str, "")
+    yield "terms of labels", evaluation.explain_terms(many_labels, 0, by, str, "")
+    yield "what methods are", evaluation.explain_rows(many_labels, named)
+    yield "what a method is", evaluation.explain_rows(many_labels, named, "mean")
     three = np.array([[30, 9, 6], [9, 10, 8], [6, 8, 20]])
     two, single = np.array([[2, 1], [1, 4]]), np.array([[1, 1], [1, 4]])
     found = results(groups(), *(error("triplets", n / 1000) for n in (30, 10, 20)))
@@ -287,10 +289,8 @@ def corpora() -> Iterator[tuple[str, str]]:
         "words of half of the texts",
         corpus.describe_matches("“ice”", 10_000, 10**6, [("rain", 5200, 500_000)]),
     )
-    yield (
-        "words of a cluster of one of two maps",
-        corpus.describe_matches("“ice”", 5, 300, [("rain", 5, 14)], "mean", [("cls", 3)]),
-    )
+    of_first = corpus.describe_matches("“ice”", 5, 300, [("rain", 5, 14)], "mean")
+    yield "words of a cluster of the first of two maps", of_first
     yield "one text found", corpus.describe_matches("“ice”", 1, 300, [("rain", 1, 14)])
     yield "no text found", corpus.describe_matches("“ice”", 0, 300, of)
     yield "near-duplicates", corpus.describe_duplicates(32, 300)

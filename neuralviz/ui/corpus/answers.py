@@ -104,12 +104,9 @@ def _describe_words(view: MapView, query: str) -> str:
         )
         if name != UNNAMED
     ]
-    found = [open_map.clusters.labels[chosen] for open_map in view.methods]
-    most = [int(np.bincount(labels[labels >= 0]).max(initial=0)) for labels in found]
-    others = list(zip(name_methods(view.methods), most, strict=True))[1:]
     n_found, n_searched = int(chosen.sum()), int(searched.sum())
     return headlines.describe_matches(
-        plain(query), n_found, n_searched, clusters, view.first_method, others
+        plain(query), n_found, n_searched, clusters, view.first_method
     )
 
 
@@ -129,7 +126,8 @@ def _describe_label(view: MapView, name: str) -> str:
 def note_accuracy(view: MapView) -> Accuracy:
     """What the maps show of a headline on a label."""
     kind, _, name = view.colours[0].partition(":")
-    is_other = kind != "label" or _is_scale(view.corpus, name) or _describe_search(view)
+    is_other = kind != "label" or _is_scale(view.corpus, name) or len(set(view.colours)) > 1
+    is_other = is_other or view.selection is not None or bool(_describe_search(view))
     if is_other or (scores := score_label(view.methods, name)) is None:
         return Accuracy()
     shares = write_values([float(right.mean()) for right in scores.hits], is_share=True)

@@ -13,7 +13,7 @@ import streamlit as st
 from neuralviz.embedders import EmbedderSpec
 from neuralviz.embedders.specs import labels_by_spec
 from neuralviz.errors import Stopped
-from neuralviz.headlines import COSINE_IN_SHORT, explain_methods
+from neuralviz.headlines import COSINE_IN_SHORT, explain_methods, explain_prediction
 from neuralviz.headlines import corpus as headlines
 from neuralviz.jobs.mapping import FindHeldGroups, FindPairs
 from neuralviz.maps.clusters import UNNAMED
@@ -30,7 +30,7 @@ from neuralviz.maps.groups import HeldGroup
 from neuralviz.maps.kept import KeptMaps, corpus_table
 from neuralviz.maps.opened import OpenCorpus, Selection
 from neuralviz.plots import corpus_map as plots
-from neuralviz.plots.corpus_map import CLUSTERS, MAX_CATEGORIES
+from neuralviz.plots.corpus_map import CLUSTERS, MAX_CATEGORIES, STAGE_CATEGORIES
 from neuralviz.plots.report import About
 from neuralviz.plots.theme import shorten
 from neuralviz.store.vectors import KeptEmbedder
@@ -82,7 +82,7 @@ def show_findings(view: MapView, headline: str, predicted: str) -> None:
     held = list(_peek_held(view) or ())
     if not st.session_state.get(SENTENCE):
         selected_groups = [group for group in held if _is_selected(view, group)]
-        headline = "\n\n".join(_describe_held(view, group) for group in selected_groups) or headline
+        headline = "\n\n".join(_claim_held(view, group) for group in selected_groups) or headline
         held = [group for group in held if group not in selected_groups]
     show_headline(headline, key="maps")
     with show_only_on_stage("maps"):
@@ -108,13 +108,13 @@ def show_held(view: MapView) -> None:
     """On the stage, maps of each group that one method holds together and that is not selected."""
     rows, labels = plots.drawn_rows(view.corpus.n_texts), shorten_labels(view.maps)
     for group in [held for held in _peek_held(view) or () if not _is_selected(view, held)]:
-        sentence, key = _describe_held(view, group), f"held-{group.place}"
+        claim, key = _claim_held(view, group), f"held-{group.place}"
         codes = np.full(view.corpus.n_texts, -1)
         codes[_list_held(view, group)] = 0
         colour = plots.PointColour("", ("these texts",), codes[rows], missing="all other texts")
         with slide(key), show_only_on_stage(key):
-            show_headline(sentence, key=key)
-            _explain(view, "", sentence)
+            show_headline(claim, key=key)
+            _explain(view, "", claim)
             figures = [
                 plots.map_figure(open_map.coordinates[rows], rows, colour, title=label)
                 for open_map, label in zip(view.maps, labels, strict=True)
@@ -139,17 +139,17 @@ def _explain_marks(view: MapView, predicted: str) -> str:
     has_grey = any((open_map.clusters.labels[is_shown] < 0).any() for open_map in coloured)
     is_beyond = any(open_map.clusters.n > MAX_CATEGORIES for open_map in coloured)
     has_pale = selection is not None and 0 < len(selection) < view.n_shown
-    has_names = view.has_names and bool(names) and not predicted
+    kind, _, column = view.colours[0].partition(":")
+    n_grey = len(view.corpus.sizes(column)) - STAGE_CATEGORIES if kind == "label" else 0
+    has_names = view.has_names and bool(names) and not (predicted and n_grey <= 0)
     notes = "Words name dense groups, called clusters. " * has_names
+    notes += f"Grey: the {n_grey:,} rarest values of {plain(column)}. " * (n_grey > 0)
     if predicted:
-        notes = (
-            f"**Predicted**: the most frequent {predicted} of a text's nearest (most similar) "
-            "texts; a cross marks a wrong one. "
-        )
+        notes += f"{explain_prediction(predicted)} A cross marks a wrong prediction. "
     limit = f" or in one that is smaller than the {MAX_CATEGORIES} largest" * is_beyond
     notes += f"Grey points are in no cluster{limit}. " * (has_grey or is_beyond)
     notes += "Pale points are all other texts. " * has_pale
-    return notes + "Lines lead from the sentence to its nearest texts. " * bool(view.placed)
+    return notes + "Lines lead from the sentence (star) to its nearest texts." * bool(view.placed)
 
 
 def _describe_held(view: MapView, group: HeldGroup) -> str:
@@ -162,6 +162,11 @@ def _describe_held(view: MapView, group: HeldGroup) -> str:
         list(map(plain, traits.words)),
         traits.lengths,
     )
+
+
+def _claim_held(view: MapView, group: HeldGroup) -> str:
+    """The first paragraph; the second has its numbers."""
+    return _describe_held(view, group).partition("\n\n")[0]
 
 
 def _name_methods(view: MapView, group: HeldGroup) -> list[str]:
