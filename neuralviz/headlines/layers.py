@@ -107,7 +107,9 @@ def explain_guesses(lens: Lens, most_written: int) -> str:
     if not lens.has_head:
         guess, nearness = "the nearest token", "more similar the token is to its own row"
     shown = "Point at a cell for" if n_tokens > most_written else "A cell has"
-    sentence = f"{shown} {guess} at a layer: the brighter, the {nearness}. Click one to follow its token."
+    sentence = (
+        f"{shown} {guess} at a layer: the brighter, the {nearness}. Click one to follow its token."
+    )
     return sentence + f" Only the first {n_tokens} of {n_all:,} tokens are read." * (
         n_tokens < n_all
     )

@@ -435,8 +435,9 @@ def _show_guesses(data: tuple[str, str], read: ReadText | None, _live: bool) -> 
         terms = headlines.explain_lens(before, after, position)
         with show_only_on_stage(LENS_KEY):
             st.markdown(plain(terms))
-            hidden = slice(*before.text.spans[before.tokens[position]])
-            st.markdown(plain(f"Text: {_hide(before.text.text, hidden)}"))
+            if before.has_head:
+                hidden = slice(*before.text.spans[before.tokens[position]].tolist())
+                st.markdown(plain(f"Text: {_hide(before.text.text, hidden)}"))
         part = f" (first {n_tokens} of {n_all:,} tokens)" * (n_tokens < n_all)
         moments = {"before": before} | ({"after": after} if after else {})
         for moment, lens in moments.items():
