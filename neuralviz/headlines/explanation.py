@@ -73,7 +73,8 @@ def describe_words(
         drawn = [pairs.contributions] if by_pair else sums
         most = int(np.argmax([np.abs(parts).sum() for parts in drawn]))
         if do_cancel(drawn[most]):
-            parts = "pairs" if by_pair else f"parts of {sides[most]}"
+            noun = "parts" if abs(sums[most][-1]) >= 0.005 else f"{pairs.units[most]}s"
+            parts = "pairs" if by_pair else f"{noun} of {sides[most]}"
             adding = drawn[most].clip(0).sum()
             values = adding, adding - pairs.cosine, pairs.cosine
             plus, minus, cosine = (number(float(value), ".2f") for value in values)
