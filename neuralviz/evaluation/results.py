@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from neuralviz import __version__
-from neuralviz.embedders.specs import EmbedderSpec, part_names
+from neuralviz.embedders.specs import EmbedderSpec, part_names, short_labels
 from neuralviz.errors import LossWarning, SettingsError
 from neuralviz.evaluation.bootstrap import FEWEST_RESAMPLES, MOST_RESAMPLES, RESAMPLES, interval
 from neuralviz.evaluation.broken import MAX_COMPARED, TIE, BrokenCount, Overlap
@@ -636,8 +636,8 @@ class Results:
     def models(self) -> str:
         """Which rows are of which model: ``bundled (neural), all-MiniLM-L6-v2 (mean; cls)``."""
         labels_of: dict[str, list[str]] = {}
-        for row in self.rows:
-            labels_of.setdefault(row.model, []).append(row.label)
+        for row, label in zip(self.rows, short_labels([r.label for r in self.rows]), strict=True):
+            labels_of.setdefault(row.model, []).append(label)
         if len(labels_of) == 1:
             return next(iter(labels_of))
         return ", ".join(f"{model} ({'; '.join(labels)})" for model, labels in labels_of.items())

@@ -140,11 +140,12 @@ def worst_cases(data: DataSet, measured: Measured) -> dict[str, pd.DataFrame]:
             "cosine (other group)": worst.unlike,
         }
     missed = measured.outvoted
-    cases["Texts with the fewest votes for their own label"] = {
+    k = measured.neighbours.k if measured.neighbours else 0
+    cases["Texts with the fewest nearest texts of their label"] = {
         "text": texts(miss.text for miss in missed),
         "label": [miss.label for miss in missed],
         "predicted label": [miss.voted for miss in missed],
-        "votes for its own label": [f"{miss.agree:.0%}" for miss in missed],
+        "nearest with its label": [f"{round(miss.agree * k)} of {k}" for miss in missed],
     }
     tables = {title: pd.DataFrame(columns) for title, columns in cases.items()}
     return {title: table for title, table in tables.items() if len(table)}

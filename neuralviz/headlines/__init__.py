@@ -220,6 +220,10 @@ def predict_labels(label: str, k: int) -> str:
     return f"the {subject} the {label} correctly for"
 
 
+def explain_prediction(label: str, term: str = "Predicted") -> str:
+    return f"**{term}**: the most frequent {label} of a text's nearest (most similar) texts."
+
+
 def most_and_least(
     entries: Sequence[Entry],
     noun: str,  # what the entries are, in the plural

@@ -25,7 +25,6 @@ from neuralviz.evaluation.yardsticks import (
     yardsticks_of,
 )
 from neuralviz.headlines import (
-    MOST_NAMED,
     NO_INTERVAL,
     SIGNIFICANT,
     Entry,
@@ -34,7 +33,7 @@ from neuralviz.headlines import (
     Name,
     begin,
     explain_interval,
-    explain_methods,
+    explain_prediction,
     join_names,
     most_and_least,
     predict_labels,
@@ -51,11 +50,11 @@ _BROKEN = {
     "triplets": ("the text of another group is nearer in", "triplet"),
 }
 FAR = 0.25  # of all ranks: a pair that is no further from its own is not far off
-NEAREST_IN_SHORT = (
-    "The **nearest** texts have the most similar **embeddings**, the numbers that stand for a text."
+SIMILARITY_IN_SHORT = (
+    "**Cosine similarity**: how similar two texts are by a method (1: alike); only differences "
+    "within one method count."
 )
 YARDSTICKS_IN_SHORT = {
-    "neighbours": NEAREST_IN_SHORT,
     "probe": "A **probe** is a small network that learns from the labels of other texts.",
     "correlations": "A correlation of 1 is people's order of the pairs, 0 is chance.",
     "pairs": "A **comparison** is of a similar and a dissimilar pair; it is wrong unless the "
@@ -65,8 +64,7 @@ YARDSTICKS_IN_SHORT = {
     "**broken** (wrong) unless the one of its group is nearer.",
 }
 CONFUSED_IN_SHORT = {
-    "neighbours": "A text is **taken for** the most frequent label of its nearest texts. "
-    f"{NEAREST_IN_SHORT}",
+    "neighbours": explain_prediction("label", "Taken for"),
     "probe": "A text is **taken for** what a **probe** predicts, a small network that learns from "
     "the labels of other texts.",
 }
@@ -299,19 +297,18 @@ def _shorten_noun(noun: str) -> str:
 
 
 def explain_terms(
-    results: Results, data: int, yardstick: Yardstick, name: Name, quote: Name, verdict: str
+    results: Results, data: int, yardstick: Yardstick, quote: Name, verdict: str
 ) -> str:
-    """What the labels, the measure and the methods of a verdict are, in a few words each."""
-    measured_data, terms = results.data[data], []
+    """What the labels and the measure of a verdict are, in a few words each."""
+    measured_data, noun = results.data[data], _label_noun(results.data[data], quote)
+    terms = []
     if isinstance(measured_data, LabelledData) and not isinstance(measured_data, ProbingTask):
         values = join_names([quote(value) for value in sorted(set(measured_data.labels))])
-        terms.append(f"{begin(_label_noun(measured_data, quote))}: {values}.")
-    terms.append(explain_rows(results.rows, name))
-    if yardstick.measure in _BY_LABELS:
-        noun = _label_noun(measured_data, quote)
-        terms.append(f"**Majority baseline**: always guessing the most frequent {noun}.")
-    better = f"{yardstick.axis[-1]}: {'lower' if yardstick.sign < 0 else 'higher'} is better."
-    terms += [YARDSTICKS_IN_SHORT.get(yardstick.measure, ""), explain_interval(verdict), better]
+        terms.append(f"{begin(noun)}: {values}.")
+    if yardstick.measure == "neighbours":
+        terms.append(explain_prediction(noun))
+    lower = "↓: lower is better." * (yardstick.sign < 0)
+    terms += [YARDSTICKS_IN_SHORT.get(yardstick.measure, ""), lower, explain_interval(verdict)]
     return " ".join(filter(None, terms))
 
 
@@ -321,10 +318,11 @@ def explain_shared_errors(results: Results, data: int) -> str:
     return f"{YARDSTICKS_IN_SHORT[measure]} Shares are of the errors of the method with fewer."
 
 
-def explain_rows(rows: Sequence[Row], name: Name) -> str:
-    """What the methods of some rows are, in a few words each; nothing of too many."""
-    methods = dict.fromkeys(part.method for row in rows for part in row.spec.singles)
-    return explain_methods(methods, name) if len(methods) <= MOST_NAMED else ""
+def explain_rows(results: Results, name: Name, label: str = "") -> str:
+    """What a method is, or all of them."""
+    labels = [label] if label else [row.label for row in results.rows]
+    methods = join_names(list(map(short_name(results, name), labels)))
+    return f"{methods}: {'a way' if len(labels) == 1 else 'ways'} to turn a text into numbers."
 
 
 def describe_pairs(data: ScoredData, measured: numbers.Measured, label: str) -> str:

@@ -195,7 +195,7 @@ def product_histogram(
         if len(values):
             mean = float(values.mean())
             side = "right" if mean < cosines.mean() else "left"
-            label = {"text": number(mean, ".2f"), "xanchor": side, "yanchor": "bottom"}
+            label = {"text": f"average {number(mean, '.2f')}", "xanchor": side, "yanchor": "bottom"}
             figure.add_vline(x=mean, line={"color": colour, "width": 4}, annotation=label)
     return figure
 
@@ -218,15 +218,13 @@ def confusion_figure(
     """[own label, predicted label] shares of each label's texts; a frame around a ``place``."""
     names, counts = shorten_apart(confusion.labels, LABEL_LENGTH), confusion.counts
     share = counts / counts.sum(axis=1, keepdims=True)
-    bar = {"colorbar": {"title": {"text": "share"}, "tickformat": ".0%"}}
-    labels = cell_labels(np.where(counts, share, np.nan), percent)
-    look = {"customdata": counts, **bar, **_CELL_FONT, **labels}
-    hover = "label %{y}<br>predicted %{x}<br>%{customdata:,} texts, %{z:.1%}"
+    look = {"showscale": False, "customdata": counts, **_CELL_FONT, **cell_labels(share, percent)}
+    hover = "label %{y}<br>taken for %{x}<br>%{customdata:,} texts, %{z:.1%}"
     axis = {"type": "category", **_NAMES}
     figure = draw(
         [cells(share, names, names, hover, (0, 1), **look)],
         title,
-        {"tickangle": -35, "title": "predicted label", **axis},
+        {"tickangle": -35, "title": "taken for", **axis},
         {"title": "own label", **axis, **TOP_DOWN},
         height=240 + 36 * len(names),
     )
@@ -379,7 +377,7 @@ def _find_baselines(yardstick: Yardstick, measured: Measured) -> dict[str, float
     accuracy = measured.accuracies.get(yardstick.measure)
     if accuracy is None:
         return {}
-    baselines = {"majority baseline": accuracy.baseline, "TF-IDF baseline": accuracy.tfidf}
+    baselines = {"always the same guess": accuracy.baseline, "TF-IDF baseline": accuracy.tfidf}
     return {name: value for name, value in baselines.items() if value is not None}
 
 

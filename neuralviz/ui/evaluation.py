@@ -49,8 +49,8 @@ from neuralviz.evaluation.yardsticks import (
     yardsticks_of,
 )
 from neuralviz.files import corpus_view
-from neuralviz.headlines import COSINE_IN_SHORT
 from neuralviz.headlines import evaluation as headlines
+from neuralviz.headlines import explain_prediction
 from neuralviz.jobs import Run
 from neuralviz.jobs.evaluating import (
     EXAMPLES,
@@ -560,10 +560,13 @@ def _show_state(state: EvaluationState, live: bool) -> None:
         write_headline(verdict)
         shown = _Shown(results, yardstick) if yardstick is not None else None
         if yardstick is not None:
-            names = _name_method, _shorten_value
-            terms = headlines.explain_terms(results, 0, yardstick, *names, verdict)
+            terms = headlines.explain_terms(results, 0, yardstick, _shorten_value, verdict)
             notes = [note for note in results.data[0].notes if note.startswith("Skipped")]
-            show_only_on_stage("evaluation-terms").markdown(plain(" ".join([*notes, ""])) + terms)
+            if len({row.model for row in results.rows}) > 1:
+                notes.append(f"Models: {results.models()}.")
+            methods = headlines.explain_rows(results, _name_method)
+            words = f"{methods} {plain(' '.join(notes))}\n\n{terms}"
+            show_only_on_stage("evaluation-terms").markdown(words)
         has_figure = not live and shown is not None and shown.show_proof()
         if not has_figure:
             with hide_on_stage("evaluation-so-far") if live else nullcontext():
@@ -739,8 +742,7 @@ class _Shown:
 
     def explain(self, label: str = "", term: str = "") -> None:
         """Say on the stage what a term and a method are, or all methods."""
-        rows = [row for row in self.results.rows if label in ("", row.label)]
-        words = f"{term} {headlines.explain_rows(rows, _name_method)}"
+        words = f"{term} {headlines.explain_rows(self.results, _name_method, label)}"
         show_only_on_stage("evaluation-view-terms").markdown(words)
 
     # --- the worst cases -----------------------------------------------------------------------
@@ -760,8 +762,9 @@ class _Shown:
         label, measured = self.pick_method("evaluation-worst-of", sentences, "Errors of")
         write_headline(sentences[label])
         data = self.results.data[0]
-        votes = f"The nearest texts **vote** for their labels. {headlines.NEAREST_IN_SHORT}"
-        term = votes if isinstance(data, LabelledData) else COSINE_IN_SHORT
+        term = headlines.SIMILARITY_IN_SHORT
+        if isinstance(data, LabelledData):
+            term = explain_prediction("label")
         if not isinstance(data, LabelledData | ScoredData):
             term += f" {headlines.YARDSTICKS_IN_SHORT['triplets']}"
         self.explain(label, term)
@@ -818,7 +821,7 @@ class _Shown:
         label, measured = self.pick_method("evaluation-pairs-of")
         name = headlines.short_name(self.results, _name_method)(label)
         write_headline(headlines.describe_pairs(data, measured, name))
-        self.explain(label, COSINE_IN_SHORT)
+        self.explain(label, headlines.SIMILARITY_IN_SHORT)
         firsts, seconds = ([data.texts[i] for i in side] for side in (data.first, data.second))
         table = pd.DataFrame(
             {"text1": firsts, "text2": seconds, "score": data.scores, "product": measured.products}
@@ -841,7 +844,7 @@ class _Shown:
             figures = {label: figures[label]}
         ordered = [label for label, _ in best_first(results, 0, self.yardstick)]
         on_stage = min(figures, key=ordered.index)  # what the headline is about
-        self.explain(on_stage, f"{COSINE_IN_SHORT} Upright lines: averages.")
+        self.explain(on_stage, headlines.SIMILARITY_IN_SHORT)
 
         def tabulate(row: int) -> pd.DataFrame:
             measured = results.measured(0, row)
@@ -886,7 +889,7 @@ class _Shown:
         label, measured = self.pick_method("evaluation-confused-by", sentences)
         write_headline(sentences[label])
         (first, *_) = measured.confusions
-        self.explain(label, f"{headlines.CONFUSED_IN_SHORT[first]} Rows add up to 100%.")
+        self.explain(label, headlines.CONFUSED_IN_SHORT[first])
         for row, measure, confusion, figure in plots.confusion_figures(self.results, 0):
             if self.results.rows[row].label != label:
                 continue

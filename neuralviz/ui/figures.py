@@ -317,7 +317,8 @@ def list_worst(frame: pd.DataFrame, key: str, title: str = "", files: Files | No
         else:
             length = LABEL_LENGTH if str(name).endswith("label") else CELL_LENGTH
             written[name] = [shorten_text(text, length) for text in frame[name]]
-    show_first_rows("", written, f"{key}-first")
+    has_room = sum(str(name).startswith("text") for name in frame) == 1
+    show_first_rows("", written, f"{key}-first", STAGE_ROWS + 3 * has_room)
     with hide_on_stage(f"{key}-few"), st.container(key=f"{key}-listed"):
         st.table(written[:VISIBLE_CASES].map(plain), hide_index=True)
     offer(f"{key}-listed", Entry(title, files or {}, lambda: frame_html(written, title)))
@@ -326,13 +327,13 @@ def list_worst(frame: pd.DataFrame, key: str, title: str = "", files: Files | No
             st.dataframe(written, hide_index=True, key=key)
 
 
-def show_first_rows(terms: str, table: Mapping[str, Any] | pd.DataFrame, key: str) -> None:
+def show_first_rows(
+    terms: str, table: Mapping[str, Any] | pd.DataFrame, key: str, n_rows: int = STAGE_ROWS
+) -> None:
     """On the stage, ``terms`` and the first rows of a table, with texts in lines and not cut."""
     with show_only_on_stage(key):
         st.markdown(terms)
-        cells = pd.DataFrame(table)[:STAGE_ROWS].map(
-            lambda cell: shorten_text(str(cell), STAGE_LENGTH)
-        )
+        cells = pd.DataFrame(table)[:n_rows].map(lambda cell: shorten_text(str(cell), STAGE_LENGTH))
         st.table(cells.map(plain).rename(columns=plain), hide_index=True)
 
 

@@ -201,8 +201,10 @@ def test_opens_with_what_was_recorded(opened, intervals: None) -> None:
     assert list(table(page).index) == ["mean", "sbert-wk", "neural, exact"]
     assert headline(page).startswith("With **sbert-wk**, the ten nearest texts predict the form")
     assert title(proof(page)) == "The ten nearest texts predict the form correctly"
-    terms = "Form: complaint, dialogue, diary, headline and 2 others. **mean**: the average"
-    assert any(one.value.startswith(terms) for one in page.markdown)
+    terms = ("ways to turn a text into numbers. Models", "2 others. **Predicted**: the most")
+    assert any(all(term in one.value for term in terms) for one in page.markdown)
+    cases = next(one.value for one in page.table if "nearest with its label" in one.value)
+    assert cases["nearest with its label"].iloc[0] == "0 of 10"
     assert find_labelled(page, "Errors of").value == "sbert-wk"
     page.pills(key="example").set_value("Topics").run()
     assert find_labelled(page, "Errors of").value == "mean"  # the best one here

@@ -107,7 +107,7 @@ def test_values_stand_beside_the_line_of_guessing_and_long_names_are_left_out() 
     texts, columns = tuple(f"text {i}" for i in range(24)), {"label": "x" * 90}
     data = LabelledData("l.csv", texts, np.arange(24), ("a", "b", "c") * 8, columns=columns)
     figure, *_ = proof_figures(filled(method_rows(["mean", "neural"], {}), data), 0)
-    assert figure.layout.annotations[0].text == "majority baseline 33%"
+    assert figure.layout.annotations[0].text == "always the same guess 33%"
     assert figure.layout.title.text.endswith("the label correctly")
     assert [dot.name for dot in figure.data] == ["mean", "neural"]
     chart = plots.Chart(

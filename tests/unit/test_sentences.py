@@ -171,9 +171,11 @@ def evaluations() -> Iterator[tuple[str, str]]:
     found = results(groups(), error("triplets", 0.3), error("triplets", 0.03, **apart))
     (by,) = yardsticks_of(found, 0)
     yield "separation", evaluation.describe_separation(found, 0, by, named)
-    yield "terms of triplets", evaluation.explain_terms(found, 0, by, named, str, "significant")
+    yield "terms of triplets", evaluation.explain_terms(found, 0, by, str, "significant")
     (by,) = yardsticks_of(many_labels, 0)
-    yield "terms of labels", evaluation.explain_terms(many_labels, 0, by, named, str, "")
+    yield "terms of labels", evaluation.explain_terms(many_labels, 0, by, str, "")
+    yield "what methods are", evaluation.explain_rows(many_labels, named)
+    yield "what a method is", evaluation.explain_rows(many_labels, named, "mean")
     three = np.array([[30, 9, 6], [9, 10, 8], [6, 8, 20]])
     two, single = np.array([[2, 1], [1, 4]]), np.array([[1, 1], [1, 4]])
     found = results(groups(), *(error("triplets", n / 1000) for n in (30, 10, 20)))
@@ -430,6 +432,9 @@ def layer_views() -> Iterator[tuple[str, str]]:
     ]  # fmt: skip
     yield "what the lens shows", layers.explain_lens(lens[0], lens[1], 0)
     yield "what a lens without a head shows", layers.explain_lens(lens[4], None, 0)
+    long: Any = SimpleNamespace(tokens=range(40), text=range(312), has_head=True)
+    yield "cells of the lens", layers.explain_guesses(replace(lens[4], text=range(1)), 16)
+    yield "cells of a long text", layers.explain_guesses(long, 16)
     for title, before, after in (("no lead", 0, None), ("a lead", 1, None), ("gained", 0, 1),
                                  ("earlier", 1, 2), ("lost", 2, 0), ("diverged", 1, 3),
                                  ("no head, never nearest", 4, None),

@@ -13,7 +13,7 @@ import streamlit as st
 from neuralviz.embedders import EmbedderSpec
 from neuralviz.embedders.specs import labels_by_spec
 from neuralviz.errors import Stopped
-from neuralviz.headlines import COSINE_IN_SHORT, explain_methods
+from neuralviz.headlines import COSINE_IN_SHORT, explain_methods, explain_prediction
 from neuralviz.headlines import corpus as headlines
 from neuralviz.jobs.mapping import FindHeldGroups, FindPairs
 from neuralviz.maps.clusters import UNNAMED
@@ -145,10 +145,7 @@ def _explain_marks(view: MapView, predicted: str) -> str:
     notes = "Words name dense groups, called clusters. " * has_names
     notes += f"Grey: the {n_grey:,} rarest values of {plain(column)}. " * (n_grey > 0)
     if predicted:
-        notes += (
-            f"**Predicted**: the most frequent {predicted} of a text's nearest (most similar) "
-            "texts; a cross marks a wrong one. "
-        )
+        notes += f"{explain_prediction(predicted)} A cross marks a wrong prediction. "
     limit = f" or in one that is smaller than the {MAX_CATEGORIES} largest" * is_beyond
     notes += f"Grey points are in no cluster{limit}. " * (has_grey or is_beyond)
     notes += "Pale points are all other texts. " * has_pale
