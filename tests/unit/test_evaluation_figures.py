@@ -133,6 +133,22 @@ def test_both_histograms_have_the_same_bins_and_all_of_their_values(same, diff) 
     assert 16 <= len(similar.x) <= plots.MAX_BINS
 
 
+@pytest.mark.parametrize(("n", "sampled"), [(200, ""), (201, " sampled")])
+def test_a_sample_is_called_one(n: int, sampled: str) -> None:
+    """200 anchors and 200 texts have 20,000 pairs of each kind, as many as are drawn at most."""
+    texts, is_anchor = [f"Text {i}" for i in range(n + 200)], np.arange(n + 200) < n
+    data = grouped_data("groups", texts, [f"{i % 2}" for i in range(n + 200)], is_anchor)
+    vectors = np.random.default_rng(0).normal(size=(n + 200, 3))
+    measured = measure(data, vectors, MeasureSettings(resamples=0))
+    results = SimpleNamespace(
+        finished=lambda _: [(0, "mean", measured)],
+        data=[data],
+        rows=[SimpleNamespace(label="mean")],
+    )
+    ((_, figure),) = plots.histograms(results, 0)
+    assert [trace.name.partition(" (")[2] for trace in figure.data] == [f"20,000{sampled})"] * 2
+
+
 def test_errors_in_common_are_written_in_the_cells_but_for_methods_without_any() -> None:
     overlap = Overlap(np.array([[4, 1, 0], [1, 2, 0], [0, 0, 0]]), 9)
     (cells,) = plots.overlap_figure(["a", "b", "c"], overlap, "").data
