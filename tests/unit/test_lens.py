@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import re
+import shutil
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -24,7 +25,7 @@ from neuralviz.micro_tuning.lens import Lens, read_layers, translate_bundled
 from neuralviz.micro_tuning.loop import learn
 from neuralviz.micro_tuning.settings import check_settings
 from neuralviz.models import LanguageModel, load_text_model, tokenize
-from neuralviz.models.shared import ModelRef, shared_lens_model
+from neuralviz.models.shared import ModelRef, shared_lens_model, shared_text_model
 from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import read_texts
@@ -264,9 +265,17 @@ def test_the_telling_token_takes_the_lead_or_is_learnt_most(bundled: LanguageMod
     assert read((2, 0.4), (1, 0.3), (3, 0.1)).find_telling() == 1
 
 
-def test_the_lens_reads_with_the_head_of_a_model_that_has_one(bundled: LanguageModel) -> None:
-    assert isinstance(shared_lens_model("bundled"), LanguageModel)
+def test_the_lens_reads_with_the_head_of_a_model_that_has_one(
+    bert_folder: Path, tmp_path: Path
+) -> None:
     assert not isinstance(shared_lens_model("all-MiniLM-L6-v2"), LanguageModel)
+    folder = shutil.copytree(bert_folder, tmp_path / "pretraining")  # a head, but by another name
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(
+        json.dumps(config | {"architectures": ["BertForPreTraining"]})
+    )
+    assert not isinstance(shared_text_model(str(folder)), LanguageModel)
+    assert isinstance(shared_lens_model(str(folder)), LanguageModel)
 
 
 def test_translation_lowers_the_loss_at_every_layer_on_texts_it_was_not_fitted_on(
