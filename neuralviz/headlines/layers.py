@@ -100,6 +100,21 @@ def explain_lens(before: Lens, after: Lens | None, position: int) -> str:
     return sentence + " ## continues a word or number." * before.names[position].startswith("##")
 
 
+def explain_guesses(lens: Lens, most_written: int) -> str:
+    """What the cells of a figure of all tokens show; plain text."""
+    n_tokens, n_all = len(lens.tokens), len(lens.text)
+    guess, nearness = "what the model would guess", "more probable the hidden token itself is"
+    if not lens.has_head:
+        guess, nearness = "the nearest token", "more similar the token is to its own row"
+    shown = "Point at a cell for" if n_tokens > most_written else "A cell has"
+    sentence = (
+        f"{shown} {guess} at a layer: the brighter, the {nearness}. Click one to follow its token."
+    )
+    return sentence + f" Only the first {n_tokens} of {n_all:,} tokens are read." * (
+        n_tokens < n_all
+    )
+
+
 def describe_lens(before: Lens, after: Lens | None, position: int) -> str:
     """How probable a hidden token is at the last layer, before and after micro-tuning."""
     word, share = before.names[position], before.values[position, -1]

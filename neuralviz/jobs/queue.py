@@ -267,7 +267,8 @@ def keep_run(run: Run[Any]) -> None:
     is_whole = run.status == "done" and run.task.is_whole(run.result)
     if is_shared(run.view) and not is_whole:
         return
-    metadata = {"status": run.status, "finished": run.finished, "seconds": run.seconds}
+    named = ("status", "finished", "seconds", "n_events")
+    metadata = {name: getattr(run, name) for name in named}
     try:
         content = json.dumps(metadata).encode() + b"\n" + run.task.pack(run.result)
         if len(content) <= MOST_BYTES and _has_corpus(run.view):
@@ -291,6 +292,7 @@ def reopen_run(task: KeptTask[Any, R], view: str) -> Run[R] | None:
             finished=float(metadata["finished"]),
             seconds=float(metadata["seconds"]),
             view=view,
+            n_events=int(metadata.get("n_events", 1)),
         )
     except _UNREADABLE as error:
         _log.warning("A kept result could not be read: %s", error)

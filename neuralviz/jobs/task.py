@@ -167,10 +167,12 @@ class Run(Generic[R]):
         finished: float = 0.0,
         seconds: float = 0.0,  # of work
         view: str = "",
+        n_events: int = 1,
     ) -> Run[R]:
         """A run that ended earlier."""
         run: Run[R] = cls(task, view=view)
         run._result, run.status, run.is_reopened = result, status, True
+        run.n_events = n_events
         run._start_time, run._end_time = 1.0, 1.0 + seconds
         run.started, run.finished = finished - seconds, finished
         run._over_event.set()
@@ -196,9 +198,6 @@ class Run(Generic[R]):
     @property
     def has_nothing(self) -> bool:
         """Whether it failed or was stopped before its first event."""
-        if self.is_reopened:
-            progress = self.progress
-            return self.status == "stopped" and progress.total > 0 and not progress.n_done
         return self.status in ("failed", "stopped") and not self.n_events
 
     @property

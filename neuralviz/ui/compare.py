@@ -80,6 +80,7 @@ from neuralviz.words import counted, joined, many, name_texts, number
 RUNS = SessionRuns("compare")
 LABELS = "compare-labels"  # session state: by the id of a run, the labels of its texts
 PAIR = ("compare-first", "compare-second")  # session state and address: the chosen pair
+ORDER, IS_LONG = "order", "compare-is-long"  # session state; the former also in the address
 MAX_TEXTS = 300
 ORDER_WIDTH = 190  # px
 QUICK = {"precision": "fast"}  # the default here: a page should answer soon
@@ -138,11 +139,15 @@ def show() -> None:
     labels = _find_labels(run, read)
     by_label = [f"By {name}" for name in usable_labels(labels)]
     is_long = len(run.task.texts if run else read.texts) > MAX_NAMES
+    orders = [*by_label, AS_GIVEN, CLUSTERED] if is_long else [AS_GIVEN, CLUSTERED, *by_label]
+    if st.session_state.get(IS_LONG, is_long) != is_long and ORDER not in st.query_params:
+        st.session_state[ORDER] = orders[0]
+    st.session_state[IS_LONG] = is_long
     with row, show_on_stage("order", width="content"):
         order = st.selectbox(
             "Order of texts",
-            [*by_label, AS_GIVEN, CLUSTERED] if is_long else [AS_GIVEN, CLUSTERED, *by_label],
-            key="order-of-many" if is_long else "order",
+            orders,
+            key=ORDER,
             bind="query-params",
             width=ORDER_WIDTH,
         )

@@ -223,7 +223,9 @@ def _show_last_guess(walk: Walkthrough) -> None:
 
 def _show_comparison(walk: Walkthrough) -> None:
     first, *other_texts = (text.text for text in walk.tuning.texts)
-    _show_tiles([f"1. {first}"])
+    vector = walk.tuning.embeddings[0]
+    numbers = ", ".join(number(float(value), ".3f") for value in vector[:3])
+    _show_tiles([f"1. {first}"], [f"embedding: {numbers}, … ({len(vector):,} changes)"])
     _draw(walk, plots.cosines_figure(other_texts, walk.products), "comparison")
 
 

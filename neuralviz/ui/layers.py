@@ -435,8 +435,9 @@ def _show_guesses(data: tuple[str, str], read: ReadText | None, _live: bool) -> 
         terms = headlines.explain_lens(before, after, position)
         with show_only_on_stage(LENS_KEY):
             st.markdown(plain(terms))
-            hidden = slice(*before.text.spans[before.tokens[position]])
-            st.markdown(plain(f"Text: {_hide(before.text.text, hidden)}"))
+            if before.has_head:
+                hidden = slice(*before.text.spans[before.tokens[position]].tolist())
+                st.markdown(plain(f"Text: {_hide(before.text.text, hidden)}"))
         part = f" (first {n_tokens} of {n_all:,} tokens)" * (n_tokens < n_all)
         moments = {"before": before} | ({"after": after} if after else {})
         for moment, lens in moments.items():
@@ -452,6 +453,7 @@ def _show_guesses(data: tuple[str, str], read: ReadText | None, _live: bool) -> 
                     height=110 + 34 * lens.values.shape[1],
                     handlers=Handlers(click=_choose_token),
                 )
+        st.caption(plain(headlines.explain_guesses(before, plots.MOST_GUESSES)))
         sides = {moment: lens.values[position] for moment, lens in moments.items()}
         show_figure(
             plots.leads_figure(sides, before.names[position], has_head=before.has_head),

@@ -22,7 +22,7 @@ from neuralviz.jobs.task import KeptTask
 from neuralviz.ui.address import RUN, is_lost, mark_lost, run_page_again, write
 from neuralviz.ui.limits import effective_settings, is_served
 from neuralviz.ui.pace import draw_live, let_others_draw, wait_for_news
-from neuralviz.ui.page import dim_old_results, plain
+from neuralviz.ui.page import dim_old_results, hide_on_stage, plain
 from neuralviz.words import about_seconds, many
 
 R = TypeVar("R")
@@ -255,7 +255,9 @@ class _Panel:
         return is_drawn_alone
 
     def _draw(self, *, live: bool) -> None:
-        with st.container(key=self.key("state")):
+        run, key = self.run, self.key("state")  # the stage has what a quiet run has drawn so far
+        is_seen = self.sentences.done != "" or run.status != "running" or run.result is None
+        with st.container(key=key) if is_seen else hide_on_stage(key):
             self._show_state()
         if not self.run.has_nothing or self.sentences.error_advice:  # figures would be empty
             self.show(self.run.result, live)

@@ -162,6 +162,29 @@ def show_cells(cells: dict[str, list[str]]) -> None:
     show_table(table, "t", limit=4, cells={"row": lambda rows: [f"row {i}" for i in rows]})
 
 
+def test_many_texts_are_ordered_by_their_label_unless_a_link_has_another_order() -> None:
+    def upload(page: AppTest, n: int) -> AppTest:
+        rows = [f"{('animal', 'weather')[i % 2]},Text number {i}." for i in range(n)]
+        page.session_state["compare-source"] = "Upload"
+        page.session_state["compare-kept"] = Source(
+            f"{n}.csv", "\n".join(["kind,said", *rows]).encode()
+        )
+        return page.run()
+
+    def read_order(page: AppTest) -> str:
+        return page.selectbox(key="order").value
+
+    page = upload(page_at("compare", m2="cls", m3="none"), 4)
+    assert read_order(page) == "Original"
+    finish(press(upload(page, 18)))
+    assert read_order(page) == "By kind"
+    finish(press(upload(page, 4)))
+    assert read_order(page) == "Original"
+    for order in ("Original", "Clustered by the first method"):
+        page = upload(page_at("compare", m2="cls", m3="none", order=order), 18)
+        assert read_order(finish(press(page))) == order
+
+
 def test_tables_sort_numbers_by_value_and_words_by_their_numbers() -> None:
     page = AppTest.from_function(show_cells, args=(CELLS,)).run()
     for place, rows in enumerate(SORTED.values()):
@@ -246,8 +269,8 @@ def test_words_of_a_pair_stand_for_the_chosen_texts() -> None:
             assert explanation.cosine == pytest.approx(first @ second, abs=1e-4)
             assert explanation.contributions.sum() == pytest.approx(explanation.cosine, abs=1e-9)
     assert "A row adds up to its *sum*, the cosine similarity" in read_page(page)
-    assert "No word*: what comes from none (weight decay and special tokens)" in read_page(page)
-    assert re.search(r"“\w+” in text [12] adds most to its cosine similarity with", read_page(page))
+    assert "No word*: what comes from none (a slight shrinking of all weights" in read_page(page)
+    assert re.search(r"word that adds most .* by mean, “\w+” in text [12]", read_page(page))
     for detail in ("All pairs", "Layers", "Words"):
         page.segmented_control(key="why-detail").set_value(detail).run()
         assert not page.exception

@@ -116,6 +116,10 @@ def test_the_lens_shows_what_every_layer_would_predict(bundled: object) -> None:
         finish_run(page, "layers-lens")
         (warning,) = page.warning
         assert "hardly reads this text" in warning.value
+    page.text_area[0].set_value("Understandably everybody remembers photographs. " * 20).run()
+    finish_run(page, "layers-lens").session_state["layers-lens-token"] = 39
+    assert not page.run().exception
+    assert "Only the first 40 of 120 tokens are read." in read_captions(page)
     page.text_area[0].set_value(" ").run()
     finish_run(page, "layers-lens")
     assert not page.exception

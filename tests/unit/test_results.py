@@ -31,7 +31,7 @@ from neuralviz.jobs import queue as run_results
 from neuralviz.jobs.comparing import Compare, Step
 from neuralviz.jobs.evaluating import Evaluate
 from neuralviz.jobs.queue import find_status, keep_run, reopen_run
-from neuralviz.jobs.task import KeptTask, Run
+from neuralviz.jobs.task import KeptTask, Progress, Run
 from neuralviz.models import LanguageModel
 from neuralviz.models.shared import ModelRef
 from neuralviz.plots.report import report_html
@@ -110,6 +110,14 @@ def test_a_result_comes_back_with_how_and_when_it_ended(ends: str) -> None:
     assert reopen_run(Count(7, ends), "BBBBBBBBBBBB") is None
     carry_out(Count(7, "failed"), view=VIEW)
     assert reopen_run(Count(7, "failed"), VIEW) is None
+
+
+def test_a_run_that_was_stopped_early_comes_back_with_as_much_as_it_had(monkeypatch) -> None:
+    monkeypatch.setattr(Count, "progress", lambda self, result: Progress(0, self.until))
+    for until in (0, 1):  # events, of which none is a step
+        stopped = carry_out(Count(until, "stopped"), view=VIEW)
+        again = reopen_run(Count(until, "stopped"), VIEW)
+        assert stopped.has_nothing == again.has_nothing == (not until)
 
 
 def test_what_everybody_meets_is_whole() -> None:

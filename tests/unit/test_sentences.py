@@ -432,6 +432,9 @@ def layer_views() -> Iterator[tuple[str, str]]:
     ]  # fmt: skip
     yield "what the lens shows", layers.explain_lens(lens[0], lens[1], 0)
     yield "what a lens without a head shows", layers.explain_lens(lens[4], None, 0)
+    long: Any = SimpleNamespace(tokens=range(40), text=range(312), has_head=True)
+    yield "cells of the lens", layers.explain_guesses(replace(lens[4], text=range(1)), 16)
+    yield "cells of a long text", layers.explain_guesses(long, 16)
     for title, before, after in (("no lead", 0, None), ("a lead", 1, None), ("gained", 0, 1),
                                  ("earlier", 1, 2), ("lost", 2, 0), ("diverged", 1, 3),
                                  ("no head, never nearest", 4, None),
