@@ -35,7 +35,6 @@ READ = 2000  # pairs whose wording is compared
 LONGEST = 2000  # characters of a text whose wording is compared
 SAME_WORDING = 0.8  # share of the three-letter sequences in common
 LOWEST = 0.75  # cosine of a suggested threshold
-HIGH = 0.9  # cosine that all pairs reach where all texts are alike
 
 OnProgress = Callable[[float], None]  # gets the share of pairs that were compared
 ReadTexts = Callable[[np.ndarray], Sequence[str]]  # the texts of some rows
@@ -255,7 +254,7 @@ def suggest_threshold(
     if gains[best] <= 0:
         return None
     lowest = max(cosines[ranks[best]], LOWEST)
-    if cosines[-1] < max(lowest, HIGH):  # else all texts are alike, and none can be an outlier
+    if cosines[-1] < lowest:  # else all texts are alike, and none can be an outlier
         lowest = _raise_to_outlier(lowest, cosines)
     top = cosines[cosines >= lowest - ROUNDING]
     if not len(top):
