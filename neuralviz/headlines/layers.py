@@ -245,9 +245,9 @@ def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
         interval = write_lead(0, bounds, is_share=False)[1]
         rival = best.name + ", a simple formula" * (best.name == LINEAR)
         follows = " These pairs give no reason to prefer the network." * (bounds[0] <= 0)
-        chosen = f" chosen on {ladder.test.n_dev:,} other pairs" * (len(ladder.rungs) > 1)
+        choice = f" chosen on {ladder.test.n_dev:,} other pairs" * (len(ladder.rungs) > 1)
         sentence = (
-            f"The network{chosen}, **{rung.name}**, {verb} {rival}: its Spearman correlation with "
+            f"The network{choice}, **{rung.name}**, {verb} {rival}: its Spearman correlation with "
             f"people's scores is {first} on {pairs}, against {second}.\n\n"
             f"The difference is {negation}significant (95% interval: {interval}).{follows}"
         )

@@ -66,19 +66,19 @@ def _describe_change(lessons: Sequence[Lesson], label: str) -> str:
     if len(hits) <= len(lessons) or not is_over:
         return begin(f"{sentence}, {joined(ends)}.")
     bounds = [paired_share_interval(right, hits[0]) for right in hits[1:]]
-    compared, n = [f"with {name}" for name in names], len(names)
+    clauses, n = [f"with {name}" for name in names], len(names)
     if n == 2:
-        compared.append("between the two")
+        clauses.append("between the two")
         bounds.append(paired_share_interval(hits[1], hits[2]))
     verdicts = ["helped" if low > 0 else "did harm" if high < 0 else "" for low, high in bounds]
-    written = [write_lead(0, interval, is_share=True)[1] for interval in bounds]
-    written[0] = f"95% interval: {written[0]} percentage points"
+    intervals = [write_lead(0, interval, is_share=True)[1] for interval in bounds]
+    intervals[0] = f"95% interval: {intervals[0]} percentage points"
     outcomes = [
-        f"{'not ' * (not found)}significant {clause} ({interval})"
-        for clause, found, interval in zip(compared, verdicts, written, strict=True)
+        f"{'not ' * (not verdict)}significant {clause} ({interval})"
+        for clause, verdict, interval in zip(clauses, verdicts, intervals, strict=True)
     ]
-    points = [f"{name} {found}" for name, found in zip(names, verdicts, strict=False) if found]
-    ends = [end for end, found in zip(ends, verdicts, strict=False) if found or not points]
+    points = [f"{name} {v}" for name, v in zip(names, verdicts, strict=False) if v]
+    ends = [end for end, v in zip(ends, verdicts, strict=False) if v or not points]
     point = joined(points) if points else "training made no significant difference"
     doubts = [f"The difference is {joined(outcomes[:n])}.", *(f"It is {o}." for o in outcomes[n:])]
     return "\n\n".join([f"{begin(point)}: {sentence}, {joined(ends)}.", *doubts])
@@ -90,8 +90,8 @@ def describe_untrained(lessons: Sequence[Lesson], table: str = "the embedding ta
     if whole is None:
         return ""
     (share,) = write_values([whole], is_share=True)
-    measured = [lesson for lesson in lessons if len(lesson.accuracy)]
-    is_better = all(_exceeds(whole, lesson.accuracy[-1, -1], lesson) for lesson in measured)
+    rivals = [lesson for lesson in lessons if len(lesson.accuracy)]
+    is_better = all(_exceeds(whole, lesson.accuracy[-1, -1], lesson) for lesson in rivals)
     subject = f"Trained: {trained_part(lessons[0].settings, table)}; the whole model"
     return f"{subject}, untrained, reaches {share}{', which is better' * is_better}."
 
@@ -151,11 +151,11 @@ def _has_changed(lesson: Lesson, layer: int) -> bool:
     return _exceeds(max(shares), min(shares), lesson)
 
 
-def _exceeds(share: float, other: float, lesson: Lesson) -> bool:
+def _exceeds(share: float, rival: float, lesson: Lesson) -> bool:
     """Whether the interval of a share of a lesson's texts is above that of a smaller one."""
     right = lesson.snapshots[-1].right
     n = 1 if right is None else len(right)
-    lower, upper = (wilson_interval(round(n * one), n) for one in (other, share))
+    lower, upper = (wilson_interval(round(n * s), n) for s in (rival, share))
     return lower[1] < upper[0]
 
 

@@ -367,8 +367,8 @@ def _show_predictions(ladder: Ladder, result: RungResult, draw: Draw, write: Wri
     order = np.argsort(-np.abs(predicted - test.scores), kind="stable")
     numbers, worst = pd.DataFrame(sentences, columns=["text 1", "text 2"]), order[0]
     numbers = numbers.assign(**{"human score": test.scores, "prediction": predicted}).iloc[order]
-    found = sentences[worst], test.scores[worst], predicted[worst]
-    write(headlines.describe_worst(rung, len(sentences), *found, quote))
+    case = sentences[worst], test.scores[worst], predicted[worst]
+    write(headlines.describe_worst(rung, len(sentences), *case, quote))
     left_column, right_column = wide_columns(2, "frozen-predictions")
     with left_column:
         figure = plots.predictions_figure(rung, predicted, test.scores, sentences)

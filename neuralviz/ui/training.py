@@ -404,8 +404,8 @@ def _describe_steps(settings: TrainingSettings, source: PairSource, label: str) 
     batch = min(settings.batch_size, len(source))
     steps = steps_of_epoch(len(source), batch) * settings.n_epochs
     sentence = f"{many(steps, 'step')} of {many(batch, 'pair')}."
-    counted = " They are still counted." if label and len(source.skipped) else ""
-    st.caption(plain(f"{sentence} {source.skipped_in_words()}{counted}"))
+    note = " They are still counted." if label and len(source.skipped) else ""
+    st.caption(plain(f"{sentence} {source.skipped_in_words()}{note}"))
 
 
 def _choose_encoder() -> str:

@@ -25,6 +25,7 @@ from neuralviz.evaluation.data import (
     scored_data,
 )
 from neuralviz.evaluation.measures import measure, overlaps
+from neuralviz.evaluation.probing import Confusion
 from neuralviz.evaluation.results import (
     YARDSTICKS,
     Cell,
@@ -131,6 +132,11 @@ def test_both_histograms_have_the_same_bins_and_all_of_their_values(same, diff) 
     assert sum(similar.y) == pytest.approx(100 if len(same) else 0)
     assert sum(dissimilar.y) == pytest.approx(100 if len(diff) else 0)
     assert 16 <= len(similar.x) <= plots.MAX_BINS
+
+
+def test_labels_that_are_never_taken_for_others_have_zeros() -> None:
+    (shares,) = plots.confusion_figure(Confusion(("a", "b"), np.array([[3, 1], [0, 2]])), "").data
+    assert list(shares.text) == [["75%", "25%"], ["0%", "100%"]]
 
 
 def test_errors_in_common_are_written_in_the_cells_but_for_methods_without_any() -> None:
