@@ -237,9 +237,10 @@ def suggest_threshold(
 
     Of the pairs, the most similar first, up to 2,000 are read, at ranks spaced like powers. The
     threshold puts the fewest of them on the wrong side, each with the number of pairs that it
-    stands for; of equal ones it is the highest. It is raised to `LOWEST`, and unless all texts are
-    alike, until it is an outlier above the cosines below it. It has three decimals, or four where
-    three would let more pairs reach it. None where no pair reaches it, or no threshold is better.
+    stands for; of equal ones it is the highest. It is raised to `LOWEST`, and until it is an
+    outlier above the cosines below it, if one is or not all texts are alike. It has three decimals,
+    or four where three would let more pairs reach it. None where no pair reaches it, or no
+    threshold is better.
     """
     n, cosines = len(cosines), _cut(cosines.astype(np.float64), 10_000)
     if not n:
@@ -254,11 +255,10 @@ def suggest_threshold(
     if gains[best] <= 0:
         return None
     lowest = max(cosines[ranks[best]], LOWEST)
-    if cosines[-1] < lowest:  # else all texts are alike, and none can be an outlier
-        lowest = _raise_to_outlier(lowest, cosines)
-    top = cosines[cosines >= lowest - ROUNDING]
-    if not len(top):
+    top = cosines[cosines >= _raise_to_outlier(lowest, cosines) - ROUNDING]
+    if not len(top) and cosines[-1] < lowest:
         return None
+    top = top if len(top) else cosines  # all texts are alike
     short = _cut(top[-1], 1000)
     return float(short if (cosines >= short - ROUNDING).sum() == len(top) else top[-1])
 
