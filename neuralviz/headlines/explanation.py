@@ -61,13 +61,13 @@ def describe_words(
     are_equal: bool,
     by_pair: bool = False,  # what is drawn; else sums of words
 ) -> str:
-    """The word that adds most to a cosine, by the methods for which it is the largest share.
+    """The word that adds most to a cosine, by each method, and by which large parts cancel.
 
-    A last paragraph tells where large parts cancel: there, no word makes the number.
+    Where large parts cancel, no word makes the number.
     """
     if are_equal and all(round(pairs.cosine, 6) == 1 for pairs in by_method.values()):
         return "The texts are equal, so every word meets itself, and the cosine is 1."
-    claims, cancelling = dict[tuple[float, str], list[str]](), []
+    claims, notes = dict[str, list[str]](), []
     for method, pairs in by_method.items():
         sums = [pairs.contributions.sum(axis=axis) for axis in (1, 0)]
         drawn = [pairs.contributions] if by_pair else sums
@@ -78,17 +78,21 @@ def describe_words(
             adding = drawn[most].clip(0).sum()
             values = adding, adding - pairs.cosine, pairs.cosine
             plus, minus, cosine = (number(float(value), ".2f") for value in values)
-            cancelling.append(
+            notes.append(
                 f"By {method}, large parts cancel: the {parts} that add have {plus} together, "
                 f"those that subtract {minus}, which leaves a cosine similarity of {cosine}."
             )
-        else:
-            claims.setdefault(_claim_most(pairs, sums, sides), []).append(method)
-    highest = max((weight for weight, _ in claims), default=0.0)
-    first = [
-        f"By {joined(m)}, {claim}" for (weight, claim), m in claims.items() if weight == highest
-    ]
-    return "\n\n".join(filter(None, [" ".join(first), " ".join(cancelling)]))
+            continue
+        claim, peak = _name_most(pairs, sums, sides)
+        claims.setdefault(claim, []).append(method)
+        side = int(np.argmax([parts[-1] for parts in sums]))
+        if (beyond := number(sums[side][-1], ".2f")) != number(peak, ".2f"):
+            rest = f"By {method}, what belongs to no word adds more: {beyond} in {sides[side]}."
+            notes += [rest] * bool(sums[side][-1] > peak)
+    named = [f"by {joined(methods)}, {claim}" for claim, methods in claims.items()]
+    unit = min(next(iter(by_method.values())).units)  # a sentence, where a side has some
+    first = f"The {unit} that adds most to the cosine similarity: {'; '.join(named)}." * bool(named)
+    return "\n\n".join(filter(None, [first, " ".join(notes)]))
 
 
 def do_cancel(parts: np.ndarray) -> bool:
@@ -97,34 +101,24 @@ def do_cancel(parts: np.ndarray) -> bool:
     return bool(is_large and np.abs(parts).sum() > CANCELLING * abs(parts.sum()))
 
 
-def _claim_most(
+def _name_most(
     pairs: NamedPairs, sums: Sequence[np.ndarray], sides: Sequence[str]
-) -> tuple[float, str]:
-    """Which word adds most; and its rounded share of the cosine, more if it is the only one."""
-    peak, cosine = max(side[:-1].max(initial=0) for side in sums), number(pairs.cosine, ".2f")
-    largest, unit = number(peak, ".2f"), min(pairs.units)  # a sentence, where a side has some
-    if not float(f"{peak:.2f}"):
-        return -1, f"no {unit} adds to the cosine similarity of {joined(sides)} ({cosine})."
-    words = {
-        textwrap.shorten(name, 60, placeholder=" …"): place
-        for place, (names, side) in enumerate(zip(pairs[:2], sums, strict=True))
-        for name, value in zip(names, side, strict=False)
-        if number(value, ".2f") == largest
-    }
-    share = round(peak / pairs.cosine, 2) if peak <= pairs.cosine else 0.0
-    claim = f"several {unit}s add most to the cosine similarity of {joined(sides)} ({cosine})."
-    if len(words) == 1:
-        (word, place), *_ = words.items()
-        rest = f" of {cosine}" if share else f"; all else takes that down to {cosine}"
-        claim = (
-            f"“{word}” in {sides[place]} adds most to its cosine similarity with "
-            f"{sides[1 - place]}: {largest}{rest}."
-        )
-    most = int(np.argmax([side[-1] for side in sums]))
-    if (beyond := number(sums[most][-1], ".2f")) != largest and sums[most][-1] > peak:
-        beyond = f"What belongs to no word adds more: {beyond} in {sides[most]}."
-        claim = f"of all {unit}s, {claim.replace(f'several {unit}s', 'several')} {beyond}"
-    return share + 2 * (len(words) == 1), claim
+) -> tuple[str, float]:
+    """Which word, no punctuation mark, adds most, and how much."""
+    named = [
+        (textwrap.shorten(name, 60, placeholder=" …"), side, float(value))
+        for names, side, parts in zip(pairs[:2], sides, sums, strict=True)
+        for name, value in zip(names, parts, strict=False)
+        if any(map(str.isalnum, name))
+    ]
+    peak = max((value for *_, value in named), default=0.0)
+    largest, cosine = number(peak, ".2f"), number(pairs.cosine, ".2f")
+    if round(peak, 2) <= 0:
+        return f"none (of {cosine})", peak
+    rest = f"of {cosine}" if peak <= pairs.cosine else f"all else takes that down to {cosine}"
+    first, *ties = [(name, side) for name, side, value in named if number(value, ".2f") == largest]
+    word = "several" if ties else f"“{first[0]}” in {first[1]}"
+    return f"{word} ({largest}{',' * (peak > pairs.cosine)} {rest})", peak
 
 
 def describe_unknown(words: Iterable[str]) -> str:

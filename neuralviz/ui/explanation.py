@@ -33,7 +33,11 @@ RUNS = SessionRuns("compare-why")
 AS_IS, CENTRED = "As it is", "Minus the mean"
 WORDS, ALL_PAIRS, LAYERS = "Words", "All pairs", "Layers"
 READING_HELP = "Minus the mean: without what all compared texts have in common, their mean vector."
-NO_WORD = "no word"  # the name of what belongs to none
+NO_WORD = "no word"  # the name of what belongs to none, and what that is
+REST_IN_SHORT = {
+    "special tokens": "marks that the model adds",
+    "weight decay": "a slight shrinking of all weights",
+}
 MOST_WORDS = 40  # of a text; longer ones are explained by sentences
 LISTED = 6  # pairs of each method
 Matrix = tuple[Sequence[str], Sequence[str], np.ndarray]  # names of rows, of columns, values
@@ -160,11 +164,13 @@ def _show_words(
                 key=key,
                 height=150 + 44 * len(sums),
             )
-    rest = dict.fromkeys(name for part in chosen.values() for name in part.rest if name)
+    rest = joined([*dict.fromkeys(name for part in chosen.values() for name in part.rest if name)])
+    for term, line in REST_IN_SHORT.items():
+        rest = rest.replace(term, line)
     st.markdown(
         "Orange words make the texts more similar, purple ones less, each row in its own range of "
         "colours. A row adds up to its *sum*, the cosine similarity (all are rounded)."
-        + f" *No word*: what comes from none ({joined([*rest])})."
+        + f" *No word*: what comes from none ({rest})."
         * bool(rest)
     )
     rows = [

@@ -25,6 +25,7 @@ from neuralviz.evaluation.data import (
     scored_data,
 )
 from neuralviz.evaluation.measures import measure, overlaps
+from neuralviz.evaluation.probing import Confusion
 from neuralviz.evaluation.results import (
     YARDSTICKS,
     Cell,
@@ -147,6 +148,11 @@ def test_a_sample_is_called_one(n: int, sampled: str) -> None:
     )
     ((_, figure),) = plots.histograms(results, 0)
     assert [trace.name.partition(" (")[2] for trace in figure.data] == [f"20,000{sampled})"] * 2
+
+
+def test_labels_that_are_never_taken_for_others_have_zeros() -> None:
+    (shares,) = plots.confusion_figure(Confusion(("a", "b"), np.array([[3, 1], [0, 2]])), "").data
+    assert list(shares.text) == [["75%", "25%"], ["0%", "100%"]]
 
 
 def test_errors_in_common_are_written_in_the_cells_but_for_methods_without_any() -> None:
