@@ -363,8 +363,9 @@ def _rename(similarity: Similarity, name: str) -> Similarity:
 
 
 def _show_comparison(panel: Panel, live: bool) -> None:
-    if not live:
-        _open_pair(panel)
+    if not live:  # the pair of the address, else that on which the methods differ most
+        for key, text in zip(PAIR, panel.furthest_apart or (0, 1), strict=True):
+            remember_number(key, range(len(panel.texts)), text, panel.run.task.cache_key())
     chosen_first = sorted(panel.labels, key=lambda name: f"By {name}" != panel.order_name)
     labels = {name: panel.labels[name] for name in chosen_first}
     headline = plain(describe_similar_texts(panel.complete, labels))
@@ -412,12 +413,6 @@ def _explain_grids(panel: Panel, headline: str, *, has_labels: bool) -> None:
 
 def _explain_methods(specs: Iterable[EmbedderSpec], terms: str = "") -> None:
     st.markdown(terms + explain_methods(part.method for spec in specs for part in spec.singles))
-
-
-def _open_pair(panel: Panel) -> None:
-    """Choose the pair of the address, else that on which the methods differ most."""
-    for key, text in zip(PAIR, panel.furthest_apart or (0, 1), strict=True):
-        remember_number(key, range(len(panel.texts)), text, panel.run.task.cache_key())
 
 
 def _show_heatmaps(panel: Panel, live: bool, notes: Mapping[Similarity, str]) -> None:
@@ -655,16 +650,11 @@ def _show_why(panel: Panel, _write_headline: Write) -> None:
         st.caption("No method has embedded both texts.")
         return
     texts = {f"text {text + 1}": panel.texts[text] for text in pair}
-    unread = dict.fromkeys(
-        sentence
-        for place, (_, spec, _) in methods.items()
-        for sentence in list_unread(
-            "", sorted({*pair}.intersection(panel.comparison[place].hardly_read)), spec
-        )
-    )
+    reads = [(panel.comparison[place].hardly_read, spec) for place, (_, spec, _) in methods.items()]
+    unread = [s for texts, spec in reads for s in list_unread("", sorted({*pair} & {*texts}), spec)]
 
     def show_terms(has_words: bool) -> None:
-        terms = "".join(f"{sentence} " for sentence in [*unread, COSINE_IN_SHORT])
+        terms = "".join(f"{sentence} " for sentence in [*dict.fromkeys(unread), COSINE_IN_SHORT])
         _explain_methods((spec for _, spec, _ in methods.values()), terms)
         if not has_words:  # in the figure
             show_beginnings(panel.texts, pair, EXPLAINED_LENGTH)
