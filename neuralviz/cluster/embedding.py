@@ -16,7 +16,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import ray
@@ -24,16 +24,19 @@ from ray.exceptions import ObjectLostError, OutOfMemoryError, RayActorError
 
 from neuralviz.cluster import RESUMES
 from neuralviz.cluster.connecting import Cluster, open_store, receive, this_machine
-from neuralviz.embedders.base import MOST_TEXTS, describe_unread, has_risen
+from neuralviz.embedders.base import MOST_TEXTS, Embedder, describe_unread, has_risen
 from neuralviz.embedders.specs import make_embedder
 from neuralviz.errors import (
     ModelError,
     NeuralvizError,
+    ShouldStop,
     StoreError,
     check_stop,
     never,
     shorten_reason,
 )
+from neuralviz.maps.mapping import PlaceBlock, PlacedBlock
+from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.embedding import (
     BATCH_SIZE,
     PORTION,
@@ -44,12 +47,6 @@ from neuralviz.store.embedding import (
 )
 from neuralviz.store.pieces import Piece, PieceVectors, commit_pieces, shared_folder
 from neuralviz.store.vectors import embedder_id
-
-if TYPE_CHECKING:
-    from neuralviz.embedders import Embedder
-    from neuralviz.errors import ShouldStop
-    from neuralviz.maps.mapping import PlaceBlock, PlacedBlock
-    from neuralviz.store.corpora import Corpus, CorpusStore
 
 COMMIT_EVERY = 120.0  # seconds: what is lost at most when the driver is killed
 ROUND = 64 * PORTION  # texts of which it is known at once which are missing

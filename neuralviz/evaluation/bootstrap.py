@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
 import numpy as np
 import scipy  # its parts are loaded when they are first used
+from numpy.typing import ArrayLike
 
 from neuralviz.errors import ShouldStop, check_stop, never
 from neuralviz.evaluation.broken import TIE
 from neuralviz.evaluation.correlation import COEFFICIENTS, ROUNDING, ordered_pairs, why_undefined
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 RESAMPLES = 1000
 FEWEST_RESAMPLES = 200  # below, percentiles at 95% are guesses

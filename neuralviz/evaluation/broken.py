@@ -7,15 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from neuralviz.arrays import unit_vectors
 from neuralviz.errors import NeuralvizError, ShouldStop, check_stop, never
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 TIE = 1e-7
 MAX_COMPARED = 4 * 10**10  # relations that are compared one by one, for what two methods share

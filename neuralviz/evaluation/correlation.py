@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy  # its parts are loaded when they are first used
+from numpy.typing import ArrayLike
 
 from neuralviz.errors import NeuralvizError
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 COEFFICIENTS = ("spearman", "kendall_c", "kendall_b", "pearson")
 REVERSE = (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from neuralviz.errors import NeuralvizError, ShouldStop, check_stop, never
 from neuralviz.evaluation.broken import (
@@ -20,9 +20,6 @@ from neuralviz.evaluation.broken import (
     count_above,
     unit_rows,
 )
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 MAX_PRODUCTS = 4 * 10**10  # of anchors with texts: minutes of work
 
