@@ -96,10 +96,6 @@ class DataSet(ABC):
         return tuple(name for name in self.measures if name not in SLOW)
 
     @cached_property
-    def digest_of_texts(self) -> str:
-        return digest_texts(self.texts)
-
-    @cached_property
     def digest(self) -> str:
         """Hash of all that a measure depends on: the texts and a kind's own fields."""
         shared = {attribute.name for attribute in fields(DataSet)}
@@ -390,7 +386,7 @@ def make_data(
         data: DataSet = scored_data(
             name, *rows.texts, *rows.numbers, thresholds=thresholds, notes=rows.notes
         )
-        if data.digest_of_texts == STS_TEST:
+        if digest_texts(data.texts) == STS_TEST:
             data = replace(data, benchmark="stsb")
     elif kind == "groups":
         data = _grouped(name, table, columns)
