@@ -211,7 +211,7 @@ def _describe_start(event: TrainingStarted, settings: TrainingSettings) -> str:
 
 def _describe_end(lesson: Lesson, label: str) -> str:
     """What the page says of the training, as plain text."""
-    sentences = [describe_lessons([lesson], label), describe_untrained(lesson)]
+    sentences = [describe_lessons([lesson], label), describe_untrained([lesson])]
     if len(lesson.accuracy) and lesson.accuracy.shape[1] > 1:  # tables have no layers
         sentences.append(describe_trained_layers([lesson]))
     return plain_headline(" ".join(filter(None, sentences)))

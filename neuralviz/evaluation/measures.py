@@ -165,6 +165,19 @@ def _products(data: DataSet, units: np.ndarray, seed: int) -> dict[str, Any]:
     }
 
 
+def count_kinds(data: DataSet) -> tuple[int, int]:
+    """How many pairs are alike, and how many are not; `Measured` has a sample of many."""
+    if isinstance(data, ScoredData):
+        return int(data.is_similar.sum()), int(data.is_dissimilar.sum())
+    _, group, anchor = _groups_of(data)
+    sides = (slice(None),) * 2 if anchor is None else (anchor, ~anchor)
+    first, second = (np.bincount(group[rows], minlength=group.max() + 1) for rows in sides)
+    alike, n_pairs = int(first @ second), int(first.sum() * second.sum())
+    if anchor is None:  # each two texts once
+        alike, n_pairs = (alike - len(group)) // 2, (n_pairs - len(group)) // 2
+    return alike, n_pairs - alike
+
+
 def _groups_of(data: DataSet) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """[row] text, number of its group, and whether it is an anchor."""
     if isinstance(data, GroupedData):

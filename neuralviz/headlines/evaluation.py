@@ -65,8 +65,7 @@ YARDSTICKS_IN_SHORT = {
 }
 CONFUSED_IN_SHORT = {
     "neighbours": explain_prediction("label", "Taken for"),
-    "probe": "A text is **taken for** what a **probe** predicts, a small network that learns from "
-    "the labels of other texts.",
+    "probe": f"**Taken for**: what a probe predicts. {YARDSTICKS_IN_SHORT['probe']}",
 }
 FEW_TEXTS = 5  # times the nearest texts; of fewer, these are not worse than guessing
 _FIGURES_NOUN = 16  # characters of one that stands in a figure

@@ -196,7 +196,6 @@ PAPERS_SCORE = 0.4735  # of the paper's example, 0 … 1 (FREEZE, section 10)
 ALIKE = 1.25  # times the mean share: a layer with less is like the others
 LADDER_IN_SHORT = {  # by baseline and by rung
     FLOOR: "the cosine similarity of the means of the words' vectors at the last layer",
-    LINEAR: "a simple formula, a weighted sum of the cosines at all layers",
     SENTENCE: "the cosine of the vectors that the model was made for",
     NEURAL: "the cosine of the changes in the model's weights when it trains on each text alone",
     "cosines": "a network that reads all layers' cosines",
@@ -238,18 +237,20 @@ def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
         reason = f"{pairs} are too few to tell whether the difference is significant" * is_whole
         entries = Entry(f"**{rung.name}**", rung.spearman), Entry(best.name, best.spearman)
         sentence = compare_two(measured, *entries, None, reason)
+        sentence += f" **{rung.name}** was chosen on {ladder.test.n_dev:,} other pairs."
     else:
         first, second = write_values([rung.spearman, best.spearman], is_share=False)
         doubt = "does not clearly beat" if rung.spearman > best.spearman else "does not beat"
         verb, negation = "beats" if bounds[0] > 0 else doubt, "not " * (bounds[0] <= 0 <= bounds[1])
         interval = write_lead(0, bounds, is_share=False)[1]
+        rival = best.name + ", a simple formula" * (best.name == LINEAR)
+        follows = " These pairs give no reason to prefer the network." * (bounds[0] <= 0)
+        choice = f" chosen on {ladder.test.n_dev:,} other pairs" * (len(ladder.rungs) > 1)
         sentence = (
-            f"The best network, **{rung.name}**, {verb} {best.name}: its Spearman correlation with "
+            f"The network{choice}, **{rung.name}**, {verb} {rival}: its Spearman correlation with "
             f"people's scores is {first} on {pairs}, against {second}.\n\n"
-            f"The difference is {negation}significant (95% interval: {interval})."
+            f"The difference is {negation}significant (95% interval: {interval}).{follows}"
         )
-    networks = many(sum(bool(line.rung) for line in lines), "network")
-    sentence += f" Of {networks}, **{rung.name}** did best on {ladder.test.n_dev:,} other pairs."
     untrained = [line.interval for line in lines if line.name in _UNTRAINED]
     if seem_reversed(untrained) or reversed_median(ladder.layers, "spearman") is not None:
         sentence += (
@@ -259,19 +260,23 @@ def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
     return sentence
 
 
-def explain_rung(rung: Rung) -> str:
-    """What a rung is and what it is measured on, in markdown."""
-    return f"**{RUNG_NAMES[rung]}**: a network that learnt people's scores of other pairs."
+def _explain_scores(ladder: Ladder) -> str:
+    scale = f", from {ladder.test.scale.low:g} to {ladder.test.scale.high:g}" if ladder.test else ""
+    return f"People scored how alike two texts are{scale}."
 
 
-def explain_ladder(lines: Sequence[LadderLine], headline: str) -> str:
-    """What the methods of some lines and the terms of their headline are; markdown."""
-    terms = [f"**{line.name}**: {LADDER_IN_SHORT[line.rung or line.name]}." for line in lines]
+def explain_rung(ladder: Ladder, rung: Rung) -> str:
+    name = f"**{RUNG_NAMES[rung]}**"
+    return f"{_explain_scores(ladder)} {name}: a network that learnt their scores of other pairs."
+
+
+def explain_ladder(ladder: Ladder, lines: Sequence[LadderLine], headline: str) -> str:
+    """What is predicted, and what baselines and the terms of a headline are; markdown."""
+    names = [line.name for line in lines if line.name in LADDER_IN_SHORT]
+    terms = "".join(f"**{name}**: {LADDER_IN_SHORT[name]}. " for name in names)
     return (
-        "People scored how alike the texts of each pair are; methods predict these scores. A "
-        "language model makes a vector (list of numbers) of each text at each of its layers "
-        "(steps). **Cosine**: how similar two vectors are (1: alike, 0: unrelated). "
-        f"{' '.join(terms)} **Spearman**: 1 is people's order of the pairs, 0 a random one. "
+        f"{_explain_scores(ladder)} Methods predict this from what a language model makes of the "
+        f"texts. {terms}**Spearman**: 1 is people's order of the pairs, 0 a random one. "
         f"{explain_interval(headline)}"
     ).rstrip()
 
@@ -312,25 +317,24 @@ def describe_layer_shares(rung: Rung, shares: np.ndarray) -> str:
 
 def describe_errors(rung: Rung, predicted: np.ndarray, scores: np.ndarray) -> str:
     """How far predictions [pair] are from people's scores."""
-    errors = predicted - scores
-    middle, apart = (
-        number(float(np.median(abs(far))), ".2f") for far in (errors, scores - scores.mean())
-    )
+    distances = predicted - scores, scores - scores.mean()
+    middle, apart = (number(float(np.median(abs(far))), ".2f") for far in distances)
     scale = f"{number(scores.min(), '.3g')} to {number(scores.max(), '.3g')}"
     return (
         f"Half of the predictions of **{RUNG_NAMES[rung]}** are within **{middle}** of people's "
-        f"scores ({scale}).\n\nHalf of the scores are within {apart} of their average."
+        f"scores.\n\nHalf of the scores ({scale}) are within {apart} of their average."
     )
 
 
 def describe_worst(
-    rung: Rung, pair: tuple[str, str], score: float, predicted: float, quote: Name
+    rung: Rung, n: int, pair: tuple[str, str], score: float, predicted: float, quote: Name
 ) -> str:
-    """The worst prediction; ``quote`` shortens and escapes a text."""
+    """The worst of ``n`` predictions; ``quote`` shortens and escapes a text."""
     first, second = map(quote, pair)
     return (
-        f"The worst prediction of **{RUNG_NAMES[rung]}** is **{number(predicted, '.2f')}** for "
-        f"{first} and {second}; people's score is **{score:.3g}**."
+        f"The worst of {many(n, 'prediction')} of **{RUNG_NAMES[rung]}** is "
+        f"**{number(predicted, '.2f')}** for {first} and {second}; people's score is "
+        f"**{score:.3g}**."
     )
 
 

@@ -6,7 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from neuralviz.headlines import begin, explain_interval, predict_labels, write_lead, write_values
+from neuralviz.headlines import (
+    begin,
+    explain_interval,
+    explain_prediction,
+    predict_labels,
+    write_lead,
+    write_values,
+)
 from neuralviz.maps.neighbours import K
 from neuralviz.maps.shares import paired_share_interval, wilson_interval
 from neuralviz.training.record import Lesson, kept_neighbours
@@ -53,56 +60,52 @@ def _describe_change(lessons: Sequence[Lesson], label: str) -> str:
     if not active:
         return begin(f"{sentence}.")
     ends = [f"{share} after {name}" for share, name in zip(end_shares, names, strict=True)]
-    sentence += f", {joined(ends)}."
-    hits = [start.right, *(lesson.snapshots[-1].right for lesson in active)]
-    hits_of_all = [right for right in hits if right is not None]
-    ends_of_all = {(lesson.is_over, lesson.snapshots[-1].step) for lesson in lessons}
-    if len(hits_of_all) < len(hits) or len(ends_of_all) > 1 or not lessons[0].is_over:
-        return begin(sentence)
-    bounds = [paired_share_interval(right, hits_of_all[0]) for right in hits_of_all[1:]]
-    points = [
-        f"{name} {'helped' if low > 0 else 'did harm'}"
-        for name, (low, high) in zip(names, bounds, strict=True)
-        if not low <= 0 <= high
-    ]
-    compared = [f"with {name}" for name in names]
-    if len(names) == 2:
-        compared.append("between the two")
-        bounds.append(paired_share_interval(hits_of_all[1], hits_of_all[2]))
+    last = [lesson.snapshots[-1] for lesson in lessons]
+    hits = [shot.right for shot in (start, *last) if shot.right is not None]
+    is_over = all(lesson.is_over for lesson in lessons) and len({shot.step for shot in last}) == 1
+    if len(hits) <= len(lessons) or not is_over:
+        return begin(f"{sentence}, {joined(ends)}.")
+    bounds = [paired_share_interval(right, hits[0]) for right in hits[1:]]
+    clauses, n = [f"with {name}" for name in names], len(names)
+    if n == 2:
+        clauses.append("between the two")
+        bounds.append(paired_share_interval(hits[1], hits[2]))
+    verdicts = ["helped" if low > 0 else "did harm" if high < 0 else "" for low, high in bounds]
+    intervals = [write_lead(0, interval, is_share=True)[1] for interval in bounds]
+    intervals[0] = f"95% interval: {intervals[0]} percentage points"
     outcomes = [
-        f"{'not ' * (low <= 0 <= high)}significant {clause} (95% interval: "
-        f"{write_lead(0, (low, high), is_share=True)[1]} percentage points)"
-        for clause, (low, high) in zip(compared, bounds, strict=True)
+        f"{'not ' * (not verdict)}significant {clause} ({interval})"
+        for clause, verdict, interval in zip(clauses, verdicts, intervals, strict=True)
     ]
+    points = [f"{name} {v}" for name, v in zip(names, verdicts, strict=False) if v]
+    ends = [end for end, v in zip(ends, verdicts, strict=False) if v or not points]
     point = joined(points) if points else "training made no significant difference"
-    return f"{begin(point)}: {sentence}\n\nThe difference is {joined(outcomes)}."
+    doubts = [f"The difference is {joined(outcomes[:n])}.", *(f"It is {o}." for o in outcomes[n:])]
+    return "\n\n".join([f"{begin(point)}: {sentence}, {joined(ends)}.", *doubts])
 
 
-def describe_untrained(lesson: Lesson, table: str = "the embedding table") -> str:
+def describe_untrained(lessons: Sequence[Lesson], table: str = "the embedding table") -> str:
     """What the whole model reaches untrained where another part is trained; else empty."""
-    if lesson.untrained is None:
+    whole = lessons[0].untrained
+    if whole is None:
         return ""
-    (share,) = write_values([lesson.untrained], is_share=True)
-    part = trained_part(lesson.settings, table)
-    return f"Training changed only {part}; the whole model, untrained, reaches {share}."
+    (share,) = write_values([whole], is_share=True)
+    rivals = [lesson for lesson in lessons if len(lesson.accuracy)]
+    is_better = all(_exceeds(whole, lesson.accuracy[-1, -1], lesson) for lesson in rivals)
+    subject = f"Trained: {trained_part(lessons[0].settings, table)}; the whole model"
+    return f"{subject}, untrained, reaches {share}{', which is better' * is_better}."
 
 
-def explain_pairs(lessons: Sequence[Lesson], headline: str, label: str) -> str:
-    """What is trained, where it starts, and what it learns from its pairs; all markdown."""
-    settings, tokens = lessons[0].settings, "the vectors of tokens (words and parts of words)"
-    mean = " A text's vector is the average of its tokens' vectors." * (settings.part == "table")
+def explain_pairs(lessons: Sequence[Lesson], headline: str, label: str, texts: str) -> str:
+    """What is trained on which texts, and what it learns from its pairs; all markdown."""
     kinds = (lesson.settings.pairs for lesson in lessons)
     lines = " ".join(f"**{kind.capitalize()}**: {PAIR_LINES[kind]}." for kind in kinds)
-    vote = (
-        f"The **nearest** texts have the most similar vectors; the most frequent {label} among "
-        "them is their prediction. Training does not see it. "
-    )
-    short, _, _ = lessons[0].skipped.partition(". ")
+    vote = f"{explain_prediction(label)} Training does not see the {label}. "
+    untrained = describe_untrained(lessons, "a part of the model, the vectors of words")
     terms = (
-        f"Each **step** of training changes {trained_part(settings, tokens)} a little, so that the "
-        "two chunks (parts of a text) of a pair get more similar vectors (lists of numbers)."
-        f"{mean} {lines} {vote * bool(label)}{short.rstrip('.')}{'. ' * bool(short)}"
-        f"{describe_untrained(lessons[0], 'these vectors')} {explain_interval(headline)}"
+        f"Texts: {texts}. Each **step** makes the vectors (lists of numbers) of two chunks (parts "
+        f"of a text) a little more alike. {lines} {vote * bool(label)}{untrained} "
+        f"{explain_interval(headline)}"
     )
     return terms.rstrip()
 
@@ -144,8 +147,15 @@ def _has_changed(lesson: Lesson, layer: int) -> bool:
     if layer == lesson.accuracy.shape[1] - 1:
         low, high = paired_share_interval(after, before)
         return low > 0 or high < 0
-    shares, n = sorted(lesson.accuracy[[0, -1], layer]), len(after)
-    lower, upper = (wilson_interval(round(share * n), n) for share in shares)
+    shares = lesson.accuracy[[0, -1], layer]
+    return _exceeds(max(shares), min(shares), lesson)
+
+
+def _exceeds(share: float, rival: float, lesson: Lesson) -> bool:
+    """Whether the interval of a share of a lesson's texts is above that of a smaller one."""
+    right = lesson.snapshots[-1].right
+    n = 1 if right is None else len(right)
+    lower, upper = (wilson_interval(round(n * s), n) for s in (rival, share))
     return lower[1] < upper[0]
 
 

@@ -35,7 +35,6 @@ READ = 2000  # pairs whose wording is compared
 LONGEST = 2000  # characters of a text whose wording is compared
 SAME_WORDING = 0.8  # share of the three-letter sequences in common
 LOWEST = 0.75  # cosine of a suggested threshold
-HIGH = 0.9  # cosine that all pairs reach where all texts are alike
 
 OnProgress = Callable[[float], None]  # gets the share of pairs that were compared
 ReadTexts = Callable[[np.ndarray], Sequence[str]]  # the texts of some rows
@@ -238,9 +237,10 @@ def suggest_threshold(
 
     Of the pairs, the most similar first, up to 2,000 are read, at ranks spaced like powers. The
     threshold puts the fewest of them on the wrong side, each with the number of pairs that it
-    stands for; of equal ones it is the highest. It is raised to `LOWEST`, and unless all texts are
-    alike, until it is an outlier above the cosines below it. It has three decimals, or four where
-    three would let more pairs reach it. None where no pair reaches it, or no threshold is better.
+    stands for; of equal ones it is the highest. It is raised to `LOWEST`, and until it is an
+    outlier above the cosines below it, if one is or not all texts are alike. It has three decimals,
+    or four where three would let more pairs reach it. None where no pair reaches it, or no
+    threshold is better.
     """
     n, cosines = len(cosines), _cut(cosines.astype(np.float64), 10_000)
     if not n:
@@ -255,11 +255,10 @@ def suggest_threshold(
     if gains[best] <= 0:
         return None
     lowest = max(cosines[ranks[best]], LOWEST)
-    if cosines[-1] < max(lowest, HIGH):  # else all texts are alike, and none can be an outlier
-        lowest = _raise_to_outlier(lowest, cosines)
-    top = cosines[cosines >= lowest - ROUNDING]
-    if not len(top):
+    top = cosines[cosines >= _raise_to_outlier(lowest, cosines) - ROUNDING]
+    if not len(top) and cosines[-1] < lowest:
         return None
+    top = top if len(top) else cosines  # all texts are alike
     short = _cut(top[-1], 1000)
     return float(short if (cosines >= short - ROUNDING).sum() == len(top) else top[-1])
 

@@ -64,7 +64,7 @@ class Lens(ShortRepr):
         return np.where(is_behind[:, -1], -1, np.where(is_behind.any(axis=1), first, 0))
 
     def find_telling(self, after: Lens | None = None) -> int:
-        """The position of the content word that is learnt most, or takes or loses the lead."""
+        """The position of the content word that takes the lead, or else is learnt most."""
         gain, is_telling = self.values[:, -1], self.first_on_top > 0
         if not self.has_head:
             gain, is_telling = -gain, self.rank[:, -1] > 1

@@ -12,7 +12,7 @@ from plotly.subplots import make_subplots
 
 from neuralviz.evaluation.broken import Overlap
 from neuralviz.evaluation.data import Measure
-from neuralviz.evaluation.measures import DRAWN_PRODUCTS
+from neuralviz.evaluation.measures import count_kinds
 from neuralviz.evaluation.probing import Confusion
 from neuralviz.evaluation.results import Measured, QualityMap, Results, Yardstick
 from neuralviz.evaluation.rows import find_swept_options
@@ -109,7 +109,7 @@ def interval_figure(chart: Chart) -> go.Figure:
         traces + _published_traces(diamonds, value="x"),
         chart.title,
         {"title": _title_axis(chart), "nticks": 8, **chart.ticks},
-        {**y, "range": [-0.6, len(names) - 0.4]},
+        {**y, "range": [-0.6, len(names) - (0.15 if chart.baselines else 0.4)]},
         height=_rows_height(len(names)),
     )
     for place, (name, value) in enumerate(chart.baselines.items()):
@@ -170,6 +170,7 @@ def product_histogram(
     dissimilar: np.ndarray,
     title: str,
     names: tuple[str, str] = ("similar", "dissimilar"),
+    counts: tuple[int, int] = (0, 0),  # of all pairs, of which these may be a sample
 ) -> go.Figure:
     """The shares of cosines, [pair] of each kind, in bins; a line at each mean."""
     cosines = np.concatenate([similar, dissimilar])
@@ -179,9 +180,9 @@ def product_histogram(
     edges = np.linspace(low, high if high > low else low + 1e-3, n_bins + 1)
     middles, traces = (edges[:-1] + edges[1:]) / 2, []
     kinds = ((names[1], DISSIMILAR, dissimilar), (names[0], SIMILAR, similar))
-    for kind, colour, values in kinds:
+    for (kind, colour, values), n in zip(kinds, reversed(counts), strict=True):
         share = np.histogram(values, edges)[0] / max(1, len(values)) * 100
-        drawn = f"{len(values):,}{' sampled' * (len(values) == DRAWN_PRODUCTS)}"
+        drawn = f"{len(values):,}{' sampled' * (len(values) < n)}"
         hover, name = f"{kind}: %{{y:.2g}}%<br>around %{{x:.3f}}", f"{kind} ({drawn})"
         if colour == DISSIMILAR:
             traces.append(bars(middles, share, colour, hover, width=np.diff(edges), name=name))
@@ -421,7 +422,8 @@ def histograms(results: Results, data: int) -> Iterator[tuple[int, go.Figure]]:
             title = f"Cosine similarities with {escape(short_name(results)(label))}"
             same, other = name_kinds(results.data[data], escape)
             names = same.removeprefix("pairs of the "), other
-            yield row, product_histogram(result.same, result.diff, title, names)
+            counts = count_kinds(results.data[data])
+            yield row, product_histogram(result.same, result.diff, title, names, counts)
 
 
 def common_figures(results: Results, data: int) -> Iterator[tuple[Measure, go.Figure]]:

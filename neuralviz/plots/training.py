@@ -126,12 +126,15 @@ def accuracy_by_step_figure(lessons: Sequence[Lesson], label: str) -> go.Figure:
     lines = {lesson.settings.pairs: lesson for lesson in lessons if len(lesson.accuracy)}
     ends = [float(lesson.accuracy[-1, -1]) for lesson in lines.values()]
     whole = [share for share in [lessons[0].untrained] if share is not None]
-    shares, traces = write_values(ends + whole, is_share=True), []
+    starts = [float(lesson.accuracy[0, -1]) for lesson in lines.values()][:1]
+    shares = write_values(ends + starts + whole, is_share=True)
+    traces, steps = list[Trace](), list[int]()
     for (kind, lesson), share in zip(lines.items(), shares, strict=False):
         steps = [snapshot.step for snapshot in lesson.snapshots]
         hover, last = f"{kind}<br>step %{{x}}: %{{y:.1%}}", lesson.accuracy[:, -1]
         side = "top right" if last[-1] == max(ends) else "bottom right"
-        look: Trace = {"text": [""] * (len(steps) - 1) + [f"{kind} {share}"], "textposition": side}
+        words = [""] * (len(steps) - 1) + [f"{kind}<br>{share}"]
+        look: Trace = {"text": words, "textposition": side}
         traces.append(line(steps, last, PAIR_COLOURS[kind], hover, width=4, name=kind, **look))
         traces[-1]["mode"] += "+text"
     n_steps = max([lesson.steps for lesson in lessons] or [1])
@@ -140,10 +143,13 @@ def accuracy_by_step_figure(lessons: Sequence[Lesson], label: str) -> go.Figure:
     figure = draw(
         traces,
         f"Correct predictions of “{escape(shorten(label, 20))}”",
-        {"title": "step", "range": [-0.02 * n_steps, 1.2 * n_steps]},
+        {"title": "step", "range": [-0.2 * n_steps, 1.35 * n_steps], "tickvals": steps},
         ACCURACY | {"range": [accuracies.min() - room, accuracies.max() + room]},
         showlegend=False,
     )
+    look = {"xanchor": "right", "xshift": -8, "showarrow": False}
+    for level in starts:
+        figure.add_annotation(x=0, y=level, text=shares[len(ends)], **look)
     for level in whole:
         name = {"text": f"whole model, untrained: {shares[-1]}", "xanchor": "left", "x": 0}
         look = {"dash": "dash", "color": BEFORE, "width": 2}

@@ -17,7 +17,8 @@ PairKind = Literal["crops", "dropout", "masking"]
 PAIR_KINDS: tuple[PairKind, ...] = get_args(PairKind)
 PAIR_LINES: dict[PairKind, str] = {
     "crops": "two different chunks of a text",
-    "dropout": "the same chunk, read twice with random numbers in its vectors set to 0",
+    "dropout": "the same chunk, read twice with some of the numbers in its vectors, chosen at "
+    "random, set to 0",
     "masking": "two different chunks of a text, with tokens of both masked",
 }
 Splitting = Literal["sentencex", "full-stops"]
@@ -206,9 +207,8 @@ class PairSource:
         """How many texts are too short, and what would help; empty if none."""
         if not len(self.skipped):
             return ""
-        sentence = (
-            f"Too short for a pair: {many(len(self.skipped), 'text')} of {len(self.texts):,}."
-        )
+        n = many(len(self.skipped), "text")
+        sentence = f"Too short to train on: {n} of {len(self.texts):,}."
         if len(self.skipped) <= _MOST_SKIPPED * len(self.texts):
             return sentence
         return f"{sentence} A pair needs {self._needed()}. {_ADVICE}"

@@ -762,9 +762,8 @@ class _Shown:
         label, measured = self.pick_method("evaluation-worst-of", sentences, "Errors of")
         write_headline(sentences[label])
         data = self.results.data[0]
-        term = headlines.SIMILARITY_IN_SHORT
-        if isinstance(data, LabelledData):
-            term = explain_prediction("label")
+        has_labels = isinstance(data, LabelledData)
+        term = explain_prediction("label") if has_labels else headlines.SIMILARITY_IN_SHORT
         if not isinstance(data, LabelledData | ScoredData):
             term += f" {headlines.YARDSTICKS_IN_SHORT['triplets']}"
         self.explain(label, term)
@@ -888,8 +887,7 @@ class _Shown:
         sentences = self._describe_confused()
         label, measured = self.pick_method("evaluation-confused-by", sentences)
         write_headline(sentences[label])
-        (first, *_) = measured.confusions
-        self.explain(label, headlines.CONFUSED_IN_SHORT[first])
+        self.explain(label, headlines.CONFUSED_IN_SHORT[next(iter(measured.confusions))])
         for row, measure, confusion, figure in plots.confusion_figures(self.results, 0):
             if self.results.rows[row].label != label:
                 continue

@@ -234,7 +234,7 @@ def _show_ladder(run: Run[Ladder], ladder: Ladder, live: bool) -> None:
     with slide("frozen-ladder", sentence or waiting):
         with show_only_on_stage(f"{KEY}-ladder"):
             best_lines = [line for line in headlines.compared_lines(lines) if line is not None]
-            st.markdown(headlines.explain_ladder(best_lines, sentence))
+            st.markdown(headlines.explain_ladder(ladder, best_lines, sentence))
             if best_lines:
                 best_rungs = [line.rung for line in best_lines if line.rung]
                 figure, key = plots.ladder_figure(best_lines, best_rungs), f"{KEY}-{run.id}-best"
@@ -301,8 +301,7 @@ def _show_numbers(ladder: Ladder, _write: Write) -> None:
     config = dict.fromkeys(map(str, table.select_dtypes("float")), three)
     show_table(table, "frozen-table", title="All numbers", column_config=config)
     if "published Spearman" in table:
-        papers = ladders.PUBLISHED_OF
-        st.caption(f"*Published*: {papers} on these test pairs, those of STS-B.")
+        st.caption(f"*Published*: {ladders.PUBLISHED_OF} on these test pairs, those of STS-B.")
 
 
 def _tabulate_ladder(lines: Sequence[LadderLine]) -> pd.DataFrame:
@@ -332,9 +331,9 @@ def _show_rung(
         label_visibility="collapsed", persist_state="session",
     )  # fmt: skip
     result = ladders.best_result(ladder, rung)
-    seed = result.trained.settings.seed
-    draw = _drawing(run.task.model.id, rung=RUNG_NAMES[rung], seed=str(seed))
-    show_only_on_stage(f"{KEY}-rung").markdown(headlines.explain_rung(rung))
+    seed = str(result.trained.settings.seed)
+    draw = _drawing(run.task.model.id, rung=RUNG_NAMES[rung], seed=seed)
+    show_only_on_stage(f"{KEY}-rung").markdown(headlines.explain_rung(ladder, rung))
     show(ladder, result, draw, write_headline)
     with hide_on_stage("frozen-save"):
         _offer_to_save(run, rung)
@@ -351,9 +350,8 @@ def _show_layer_shares(ladder: Ladder, result: RungResult, draw: Draw, write: Wr
     write(headlines.describe_layer_shares(rung, shares))
     places = wide_columns(1 + bool(rebuilt), "frozen-shares")
     with places[0]:
-        figure = plots.layer_shares_figure(rung, shares)
         table = pd.DataFrame({"layer": range(len(shares)), "share": shares})
-        draw(figure, "layer-shares", table)
+        draw(plots.layer_shares_figure(rung, shares), "layer-shares", table)
     for epochs, losses in rebuilt[:1]:
         with places[1], hide_on_stage(f"{KEY}-rebuilt"):
             table = pd.DataFrame({"layer": range(len(losses)), "lost": losses})
@@ -365,17 +363,12 @@ def _show_predictions(ladder: Ladder, result: RungResult, draw: Draw, write: Wri
     test = ladder.test
     assert test is not None
     rung, predicted = result.trained.settings.rung, result.measured.cosines
-    errors, sentences = (
-        predicted - test.scores,
-        [*zip(test.sentences1, test.sentences2, strict=True)],
-    )
-    order = np.argsort(-np.abs(errors), kind="stable")
+    sentences = list(zip(test.sentences1, test.sentences2, strict=True))
+    order = np.argsort(-np.abs(predicted - test.scores), kind="stable")
     numbers, worst = pd.DataFrame(sentences, columns=["text 1", "text 2"]), order[0]
     numbers = numbers.assign(**{"human score": test.scores, "prediction": predicted}).iloc[order]
-    sentence = headlines.describe_worst(
-        rung, sentences[worst], test.scores[worst], predicted[worst], quote
-    )
-    write(sentence)
+    case = sentences[worst], test.scores[worst], predicted[worst]
+    write(headlines.describe_worst(rung, len(sentences), *case, quote))
     left_column, right_column = wide_columns(2, "frozen-predictions")
     with left_column:
         figure = plots.predictions_figure(rung, predicted, test.scores, sentences)
@@ -390,13 +383,14 @@ def _show_errors(ladder: Ladder, result: RungResult, draw: Draw, write: Write) -
     assert test is not None
     rung, predicted = result.trained.settings.rung, result.measured.cosines
     errors = predicted - test.scores
-    write(headlines.describe_errors(rung, predicted, test.scores))
+    sentence, _, spread = headlines.describe_errors(rung, predicted, test.scores).partition("\n\n")
+    write(sentence)
+    st.caption(spread)
     left_column, right_column = wide_columns(2, "frozen-errors")
-    table = pd.DataFrame({"error": errors})
     with left_column:
-        draw(plots.residual_figure(rung, errors), "errors", table)
+        draw(plots.residual_figure(rung, errors), "errors", pd.DataFrame({"error": errors}))
     with right_column, hide_on_stage(f"{KEY}-q-q"):
-        draw(plots.qq_figure(rung, errors), "q-q", table)
+        draw(plots.qq_figure(rung, errors), "q-q", pd.DataFrame({"error": errors}))
 
 
 def _offer_to_save(run: Run[Ladder], rung: Rung) -> None:

@@ -132,7 +132,9 @@ def _show_training(run: Run[Lessons], lessons: Lessons, live: bool, *, is_record
         return
     provenance = plots.describe_training(lessons, corpus.name, task.model.id)
     sentence = headlines.describe_lessons(lessons, plain(task.labels))
-    _show_lessons(f"training-{run.id}", sentence, lessons, task.labels, provenance)
+    texts = "textbook passages" if corpus.name == jobs.TEXTBOOKS else f"“{plain(corpus.name)}”"
+    terms = headlines.explain_pairs(lessons, sentence, plain(task.labels), texts)
+    _show_lessons(f"training-{run.id}", sentence, terms, lessons, task.labels, provenance)
     if live:
         return
     if any(lesson.maps is not None for lesson in lessons):
@@ -146,14 +148,13 @@ def _show_training(run: Run[Lessons], lessons: Lessons, live: bool, *, is_record
 
 
 def _show_lessons(
-    key: str, sentence: str, lessons: Sequence[Lesson], label: str, provenance: About
+    key: str, sentence: str, terms: str, lessons: Sequence[Lesson], label: str, provenance: About
 ) -> None:
     """Show a headline, loss and accuracy, and accuracy at every layer and step."""
     measured = [lesson for lesson in lessons if len(lesson.accuracy)]
     has_layers = any(lesson.accuracy.shape[1] > 1 for lesson in measured)
     draw = partial(show_figure, height=HEIGHT, provenance=provenance)
     with slide(key, sentence):
-        terms = headlines.explain_pairs(lessons, sentence, plain(label))
         show_only_on_stage(f"{key}-pairs").markdown(terms)
         left_column, right_column = wide_columns(2, f"{key}-curves")
         with left_column, hide_on_stage(f"{key}-loss") if measured else st.container():
@@ -164,7 +165,7 @@ def _show_lessons(
             numbers = partial(_tabulate_accuracies, lessons)
             with right_column:
                 draw(make(lessons, label), "accuracy", numbers, key=f"{key}-accuracy")
-            if untrained := headlines.describe_untrained(measured[0]):
+            if untrained := headlines.describe_untrained(measured):
                 st.caption(untrained)
             if measured[0].is_sampled:
                 st.caption(plain(measured[0].measured))
@@ -380,7 +381,7 @@ def choose_training(corpora: Sequence[Corpus]) -> tuple[TrainOnCorpus | None, bo
     if wants_pairs:
         _show_preview(corpus, label, source)
     with row:
-        _describe_steps(settings[0], source)
+        _describe_steps(settings[0], source, label)
     return jobs.watched_training(model_id, corpus, label, settings, source), pressed
 
 
@@ -399,11 +400,12 @@ def _offer_single_sentences(corpus_id: str, settings: TrainingSettings) -> None:
     )
 
 
-def _describe_steps(settings: TrainingSettings, source: PairSource) -> None:
+def _describe_steps(settings: TrainingSettings, source: PairSource, label: str) -> None:
     batch = min(settings.batch_size, len(source))
     steps = steps_of_epoch(len(source), batch) * settings.n_epochs
     sentence = f"{many(steps, 'step')} of {many(batch, 'pair')}."
-    st.caption(plain(f"{sentence} {source.skipped_in_words()}"))
+    note = " They are still counted." if label and len(source.skipped) else ""
+    st.caption(plain(f"{sentence} {source.skipped_in_words()}{note}"))
 
 
 def _choose_encoder() -> str:

@@ -309,11 +309,12 @@ def test_texts_in_another_language_are_named_and_are_not_the_pair_that_differs_m
 
 
 def test_a_text_of_which_no_word_is_known_gets_one_warning_and_symbols_none() -> None:
-    texts = "The keeper lit the lamp.\nไทยแลนด์ ภาษา\nRates rose again.\nok 👍"
+    texts = "The keeper lit the lamp.\n🎉 😀\nRates rose again.\nok 👍"
     page = finish(press(paste(texts, m1="mean", m2="cls", m3="none")))
     (warning,) = page.warning
     assert "At least half of the words of text 2 are unknown" in warning.value
     assert "hardly reads" not in warning.value
+    assert [part.hardly_read for part in last_run(page).result] == [(1,), (1,)]
 
 
 def test_a_pair_of_another_page_opens_with_the_settings_of_its_number(

@@ -8,6 +8,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ from neuralviz.server_settings import server_settings
 from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.embedding import embed_corpus
 from neuralviz.store.importing import import_vectors
-from neuralviz.ui.corpus import asking, findings
+from neuralviz.ui.corpus import answers, asking, findings
 from neuralviz.ui.corpus.main import Saved, find_saved
 from neuralviz.ui.corpus.opened import _open_corpus, _open_map
 from neuralviz.ui.corpus.search import DIFFERENT
@@ -359,6 +360,25 @@ def test_a_sentence_is_placed_and_a_link_brings_it_back_with_a_text_and_the_list
     assert "corpus-row" not in gone.session_state  # the text of a corpus that is gone is no other's
     search(again, "")  # what is done is not undone
     assert "corpus-sentence" not in again.session_state
+
+
+def test_titles_have_the_share_of_right_labels_and_crosses_mark_the_wrong_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hits = [np.array([True, True, True, False]), np.array([True, False, False, False])]
+    monkeypatch.setattr(answers, "score_label", lambda *_: SimpleNamespace(hits=hits))
+    monkeypatch.setattr(answers, "_describe_search", lambda _: "")
+    codes = np.array([0, 1, -1, 1, 0])  # the third text has no label
+    corpus = SimpleNamespace(codes=lambda _: (codes, ["a", "b"]), number_names=())
+    methods = [SimpleNamespace(embedder=SimpleNamespace(id=name)) for name in "mn"]
+    view: Any = SimpleNamespace(
+        colours=["label:kind"] * 2, corpus=corpus, selection=None, methods=methods
+    )
+    accuracy = answers.note_accuracy(view)
+    assert accuracy.notes == {"m": ": kind right for 75%", "n": ": kind right for 25%"}
+    assert {name: rows.tolist() for name, rows in accuracy.wrong.items()} == {
+        "m": [4], "n": [1, 3, 4]
+    }  # fmt: skip
 
 
 def test_a_text_and_its_nearest_open_with_the_cosine_of_the_list(

@@ -69,6 +69,8 @@ def test_it_opens_with_the_recorded_training_and_trains_nothing_by_itself() -> N
     page = page_at("training").run()
     assert "Recorded run" in read_page(page)
     assert "**Crops** helped: the ten nearest texts predict the chapter" in read_page(page)
+    assert "Texts: textbook passages." in read_page(page)  # on the stage
+    assert "Too short to train on: 56 texts of 824. They are still counted." in read_page(page)
     assert "Save the encoder" not in [one.value for one in page.subheader]
     assert "training-runs" not in page.session_state
     page.number_input(key="training-seed").set_value(7).run()

@@ -25,6 +25,7 @@ from neuralviz.evaluation.data import (
     scored_data,
 )
 from neuralviz.evaluation.measures import measure, overlaps
+from neuralviz.evaluation.probing import Confusion
 from neuralviz.evaluation.results import (
     YARDSTICKS,
     Cell,
@@ -131,6 +132,27 @@ def test_both_histograms_have_the_same_bins_and_all_of_their_values(same, diff) 
     assert sum(similar.y) == pytest.approx(100 if len(same) else 0)
     assert sum(dissimilar.y) == pytest.approx(100 if len(diff) else 0)
     assert 16 <= len(similar.x) <= plots.MAX_BINS
+
+
+@pytest.mark.parametrize(("n", "sampled"), [(200, ""), (201, " sampled")])
+def test_a_sample_is_called_one(n: int, sampled: str) -> None:
+    """200 anchors and 200 texts have 20,000 pairs of each kind, as many as are drawn at most."""
+    texts, is_anchor = [f"Text {i}" for i in range(n + 200)], np.arange(n + 200) < n
+    data = grouped_data("groups", texts, [f"{i % 2}" for i in range(n + 200)], is_anchor)
+    vectors = np.random.default_rng(0).normal(size=(n + 200, 3))
+    measured = measure(data, vectors, MeasureSettings(resamples=0))
+    results = SimpleNamespace(
+        finished=lambda _: [(0, "mean", measured)],
+        data=[data],
+        rows=[SimpleNamespace(label="mean")],
+    )
+    ((_, figure),) = plots.histograms(results, 0)
+    assert [trace.name.partition(" (")[2] for trace in figure.data] == [f"20,000{sampled})"] * 2
+
+
+def test_labels_that_are_never_taken_for_others_have_zeros() -> None:
+    (shares,) = plots.confusion_figure(Confusion(("a", "b"), np.array([[3, 1], [0, 2]])), "").data
+    assert list(shares.text) == [["75%", "25%"], ["0%", "100%"]]
 
 
 def test_errors_in_common_are_written_in_the_cells_but_for_methods_without_any() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import re
+import shutil
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -20,11 +21,11 @@ from neuralviz.errors import ModelError, SettingsError, never
 from neuralviz.headlines.layers import describe_lens
 from neuralviz.jobs.layers import ReadLayers
 from neuralviz.micro_tuning.events import TextDelta
-from neuralviz.micro_tuning.lens import read_layers, translate_bundled
+from neuralviz.micro_tuning.lens import Lens, read_layers, translate_bundled
 from neuralviz.micro_tuning.loop import learn
 from neuralviz.micro_tuning.settings import check_settings
 from neuralviz.models import LanguageModel, load_text_model, tokenize
-from neuralviz.models.shared import ModelRef
+from neuralviz.models.shared import ModelRef, shared_lens_model, shared_text_model
 from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import read_texts
@@ -245,6 +246,36 @@ def test_the_telling_token_is_a_content_word(bundled: LanguageModel) -> None:
         after = read_layers(bundled, text, delta=TextDelta(bundled.id, settings.layers, deltas))
         assert before.names[before.find_telling(after)] in words
         assert before.names[before.find_telling()] in words
+
+
+def test_the_telling_token_takes_the_lead_or_is_learnt_most(bundled: LanguageModel) -> None:
+    (text,) = tokenize(bundled, ["banks raised rates"])
+
+    def read(*places: tuple[int, float]) -> Lens:
+        """A lens of two layers, with ranks and probabilities of the three tokens at the last."""
+        ranks, values = (np.array(column)[:, None] for column in zip(*places, strict=True))
+        names = ("banks", "raised", "rates")
+        columns = np.hstack([values, values]), np.hstack([ranks + 1, ranks])
+        return Lens(text, np.arange(3), names, *columns, (), np.zeros((3, 2, 0)))
+
+    before = read((1, 0.4), (2, 0.3), (3, 0.1))
+    assert before.find_telling(read((1, 0.9), (1, 0.5), (2, 0.5))) == 1  # it takes the lead
+    assert before.find_telling(read((1, 0.9), (2, 0.4), (2, 0.5))) == 0  # none does
+    assert before.find_telling() == 0
+    assert read((2, 0.4), (1, 0.3), (3, 0.1)).find_telling() == 1
+
+
+def test_the_lens_reads_with_the_head_of_a_model_that_has_one(
+    bert_folder: Path, tmp_path: Path
+) -> None:
+    assert not isinstance(shared_lens_model("all-MiniLM-L6-v2"), LanguageModel)
+    folder = shutil.copytree(bert_folder, tmp_path / "pretraining")  # a head, but by another name
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(
+        json.dumps(config | {"architectures": ["BertForPreTraining"]})
+    )
+    assert not isinstance(shared_text_model(str(folder)), LanguageModel)
+    assert isinstance(shared_lens_model(str(folder)), LanguageModel)
 
 
 def test_translation_lowers_the_loss_at_every_layer_on_texts_it_was_not_fitted_on(

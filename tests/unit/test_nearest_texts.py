@@ -21,7 +21,7 @@ from neuralviz.evaluation.similarity import (
     similarity,
     usable_labels,
 )
-from neuralviz.headlines.similar_texts import describe_agreement
+from neuralviz.headlines.similar_texts import describe_agreement, note_similar_texts
 from neuralviz.jobs.comparing import MethodEmbeddings
 from neuralviz.plots.compare import Layout, difference_heatmap, similarity_heatmap, text_names
 from neuralviz.plots.theme import even_ticks
@@ -52,6 +52,18 @@ def test_equally_similar_texts_count_in_part_so_that_ties_are_as_good_as_chance(
     assert nearest_shares(twins, ["x", "x", "x", "y"]).tolist() == [1, 1, 1, 0]
     assert nearest_shares(twins, ["x", "x", "y", "y"]).tolist() == [0.5, 0.5, 0, 1 / 3]
     assert random_share(["x", "x", "x", "y", ""]) == 0.5
+
+
+def test_the_titles_of_grids_have_the_numbers_of_the_sentence() -> None:
+    three = np.array([[1, 0, 0], [1, 0.1, 0], [0, 1, 0], [0, 1, 0.1], [0, 1, 0.2], [0, 0, 1]])
+    near, far = (similarity(name, "abcdef", v) for name, v in (("m", three), ("n", three[::-1])))
+    labels = {"kind": ["x", "x", "y", "y", "x", "y"]}
+    shares = [nearest_shares(s, labels["kind"]).mean() for s in (near, far)]
+    assert note_similar_texts([near, far], labels) == [f": same kind for {s:.0%}" for s in shares]
+    assert shares[0] != shares[1]
+    few = similarity("m", "abc", three[:3])
+    assert note_similar_texts([few], {}) == [f": highest {few.products[0, 1]:.2f}"]
+    assert few.products[0, 1] > few.products[1, 2] > few.products[0, 2]
 
 
 def ranked(method: str, *products: float) -> Similarity:

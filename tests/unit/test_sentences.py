@@ -459,9 +459,11 @@ def ladders() -> Iterator[tuple[str, str]]:
     assert recorded.test is not None
     yield "layers", layers.describe_best_layer(recorded.layers)[0]
     yield "ladder", layers.describe_ladder(recorded)
-    yield "what the ladder shows", layers.explain_ladder(ladder_lines(recorded), "")
-    yield "what a rung is", layers.explain_rung("siamese")
+    yield "what the ladder shows", layers.explain_ladder(recorded, ladder_lines(recorded), "")
+    yield "what a rung is", layers.explain_rung(recorded, "siamese")
     yield "first baseline", layers.describe_ladder(replace(recorded, results={}))
+    one = {place: result for place, result in recorded.results.items() if place[0] == "siamese"}
+    yield "one rung", layers.describe_ladder(replace(recorded, results=one))
     worse = {place: reverse(result) for place, result in recorded.results.items()}
     yield "baseline ahead", layers.describe_ladder(replace(recorded, results=worse))
     below = {name: reverse(one) for name, one in recorded.baselines.items()}
@@ -474,7 +476,7 @@ def ladders() -> Iterator[tuple[str, str]]:
     predicted = result.measured.cosines
     yield "errors", layers.describe_errors("siamese", predicted, recorded.test.scores)
     two_texts = ("A dog.", "A cat.")
-    yield "worst", layers.describe_worst("siamese", two_texts, 4.5, 1.25, lambda t: f"“{t}”")
+    yield "worst", layers.describe_worst("siamese", 60, two_texts, 4.5, 1.25, lambda t: f"“{t}”")
     for shares in ([0.1, 0.7, 0.2], [0.45, 0.1, 0.45], [0.34, 0.33, 0.33]):
         yield f"layers heard {shares}", layers.describe_layer_shares("cosines", np.array(shares))
     two = {"cosines": 4.5, "siamese": 4.8}, {"cosines": 4.7, "siamese": 4.9}
@@ -490,16 +492,24 @@ def trainings() -> Iterator[tuple[str, str]]:
     def lessons(*chosen: Any, label: str = "chapter") -> str:
         return training.describe_lessons(chosen, label)
 
-    yield "whole model is better", training.describe_untrained(crops)
+    yield "whole model is better", training.describe_untrained(known)
+    close = replace(crops, untrained=0.64)
+    yield "whole model is not better", training.describe_untrained([close])
     yield "two kinds", lessons(*known)
-    yield "what two kinds are", training.explain_pairs(known, "is significant", "chapter")
+    yield (
+        "what two kinds are",
+        training.explain_pairs(known, "significant", "chapter", "texts"),
+    )
     frozen = TrainingSettings(pairs="masking", frozen_blocks=2)
     yield (
         "what masking is",
-        training.explain_pairs([replace(crops, settings=frozen)], "", "chapter"),
+        training.explain_pairs([replace(crops, settings=frozen)], "", "chapter", "passages"),
     )
     random = TrainingSettings(part="table", start="random")
-    yield "a table at random", training.explain_pairs([replace(crops, settings=random)], "", "")
+    yield (
+        "a table at random",
+        training.explain_pairs([replace(crops, settings=random)], "", "", "“a.csv”"),
+    )
     yield "one kind", lessons(crops)
     first, *_, last = crops.snapshots
     swapped = replace(last, step=0), replace(first, step=60)

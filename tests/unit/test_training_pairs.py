@@ -106,7 +106,7 @@ def test_texts_that_are_too_short_are_counted() -> None:
     corpus = [text(10, 10, 10), text(11, 11, 11), LONG, LONG + LONG[9:]]
     source = PairSource(corpus, TrainingSettings())
     assert source.skipped.tolist() == [0, 1]
-    assert source.skipped_in_words() == "Too short for a pair: 2 texts of 4."
+    assert source.skipped_in_words() == "Too short to train on: 2 texts of 4."
     source = PairSource([*corpus, "Short."], TrainingSettings())
     assert "A pair needs 3 different sentences of 100 to 250 chara" in source.skipped_in_words()
 

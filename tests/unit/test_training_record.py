@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from neuralviz.errors import Stopped
-from neuralviz.jobs.training import LOOKS_FIRST, TrainOnCorpus
+from neuralviz.jobs.training import LOOKS_FIRST, TrainOnCorpus, recorded_lessons
 from neuralviz.models import LanguageModel
 from neuralviz.models.shared import ModelRef
-from neuralviz.plots.training import moving_map_figure
+from neuralviz.plots.training import accuracy_by_step_figure, moving_map_figure
 from neuralviz.reading.texts import ReadTexts
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.training.loop import train
@@ -149,3 +149,12 @@ def test_a_map_leads_from_where_a_text_was_to_where_it_is() -> None:
     assert (list(ring.x), list(dot.y)) == ([2], [11])
     assert ring.name == "before training"
     assert len(rest) == len(moving_map_figure(maps, 0, [0, 5, 9], ["a", "b"], ["x", "y"], [1]).data)
+
+
+def test_the_accuracies_before_and_after_are_written_and_steps_end_with_the_last() -> None:
+    crops, dropout = known = recorded_lessons()
+    figure = accuracy_by_step_figure(known, "chapter")
+    assert [line.text[-1] for line in figure.data] == ["crops<br>63%", "dropout<br>58%"]
+    written = [note.text for note in figure.layout.annotations]
+    assert written == ["59%", "whole model, untrained: 70%"]
+    assert figure.layout.xaxis.tickvals[-1] == crops.steps == dropout.steps
