@@ -364,10 +364,9 @@ class UnitEmbedder:
     corpus: Corpus
     make: Callable[[], Embedder]
     kept_id: str  # of the embedder that the driver has
-    _is_ready: bool = False
 
     def prepare(self) -> UnitResult | None:
-        """Load the model; a result that says why it cannot be used here, or None."""
+        """Load the model, before `embed`; a result that says why it cannot be used, or None."""
         try:
             self._prepare()
         except NeuralvizError as error:
@@ -377,7 +376,6 @@ class UnitEmbedder:
     def embed(self, rows: np.ndarray, sizes: Sequence[int], keys: bytes) -> UnitResult:
         """Embed texts by rows and keys, in batches of ``sizes``."""
         try:
-            self._prepare()
             return self._embed(rows, sizes, keys)
         except NeuralvizError as error:
             return self._fail(error)
@@ -388,8 +386,6 @@ class UnitEmbedder:
         return UnitResult(failed=str(error), machine=this_machine() if is_of_machine else "")
 
     def _prepare(self) -> None:
-        if self._is_ready:
-            return
         self._store = open_store(self.folder, self.corpus)
         try:
             self._embedder = self.make()
@@ -405,7 +401,6 @@ class UnitEmbedder:
             )
         self._pieces = PieceVectors(self._store.database)
         self._kept = self._pieces.register(self._embedder)
-        self._is_ready = True
 
     def _embed(self, rows: np.ndarray, sizes: Sequence[int], keys: bytes) -> UnitResult:
         self._pieces.pieces.clear()
