@@ -158,21 +158,14 @@ def find_parts(paths: Sequence[str], header: int | None = None) -> Parts:
         found_parts = [replace(part, name=tidy(part.path)) for part in found_parts]
     parts: list[FilePart] = []
     with ThreadPoolExecutor(OPENED_AT_ONCE) as pool:  # in an object store, each takes its time
-        for divided in pool.map(_try_to_divide, found_parts):
-            if isinstance(divided, str):
-                notes.append(divided)
-            else:
-                parts += divided
+        for divided in [pool.submit(part.divide) for part in found_parts]:
+            try:
+                parts += divided.result()
+            except TextError as error:
+                notes.append(str(error))
     if not parts:
         raise TextError(" ".join(["No file with texts was found.", *notes[:5]]))
     return Parts(tuple(parts), tuple(notes), whole.hexdigest())
-
-
-def _try_to_divide(part: FilePart) -> list[FilePart] | str:
-    try:
-        return part.divide()
-    except TextError as error:
-        return str(error)
 
 
 def _list_files(path: str) -> tuple[FileSystem, str, list[FileInfo]]:

@@ -11,6 +11,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Generator, Iterator
+from concurrent.futures import Future
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,17 +74,13 @@ def open_store(folder: str, corpus: Corpus | None = None) -> CorpusStore:
     return store
 
 
-@dataclass(frozen=True)
-class _End:
-    error: BaseException | None = None
-
-
 def receive(
     results: Generator[Result], advice: str = RESUMES, should_stop: ShouldStop = never
 ) -> Generator[Result]:
     """Results of Ray as they are made, until closed; Stopped, and NeuralvizError if Ray ends."""
     # made in a thread: Ctrl-C in the main thread may get lost in Ray's code or block
-    received: SimpleQueue[Result | _End] = SimpleQueue()
+    received: SimpleQueue[Result] = SimpleQueue()
+    end: Future[None] = Future()
     unwanted = threading.Event()
 
     def bring() -> None:
@@ -93,26 +90,23 @@ def receive(
                     received.put(result)
                     if unwanted.is_set():
                         return
-            received.put(_End())
+            end.set_result(None)
         except BaseException as error:
-            received.put(_End(error))
+            end.set_exception(error)
 
     thread = threading.Thread(target=bring, name="results of Ray", daemon=True)
     try:
         thread.start()
-        while True:
+        while not (end.done() and received.empty()):
             try:
                 result = received.get(timeout=LOOK_EVERY)
             except Empty:
                 check_stop(should_stop)
-                continue
-            if isinstance(result, _End):
-                break
-            yield result
-        if isinstance(result.error, RayError):
-            raise NeuralvizError(_describe_loss(result.error, advice)) from result.error
-        if result.error is not None:
-            raise result.error
+            else:
+                yield result
+        end.result()
+    except RayError as error:
+        raise NeuralvizError(_describe_loss(error, advice)) from error
     finally:
         unwanted.set()
         if thread.ident is not None:

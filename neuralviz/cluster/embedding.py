@@ -16,7 +16,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import ray
@@ -24,16 +24,19 @@ from ray.exceptions import ObjectLostError, OutOfMemoryError, RayActorError
 
 from neuralviz.cluster import RESUMES
 from neuralviz.cluster.connecting import Cluster, open_store, receive, this_machine
-from neuralviz.embedders.base import MOST_TEXTS, describe_unread, has_risen
+from neuralviz.embedders.base import MOST_TEXTS, Embedder, describe_unread, has_risen
 from neuralviz.embedders.specs import make_embedder
 from neuralviz.errors import (
     ModelError,
     NeuralvizError,
+    ShouldStop,
     StoreError,
     check_stop,
     never,
     shorten_reason,
 )
+from neuralviz.maps.mapping import PlaceBlock, PlacedBlock
+from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.embedding import (
     BATCH_SIZE,
     PORTION,
@@ -44,12 +47,6 @@ from neuralviz.store.embedding import (
 )
 from neuralviz.store.pieces import Piece, PieceVectors, commit_pieces, shared_folder
 from neuralviz.store.vectors import embedder_id
-
-if TYPE_CHECKING:
-    from neuralviz.embedders import Embedder
-    from neuralviz.errors import ShouldStop
-    from neuralviz.maps.mapping import PlaceBlock, PlacedBlock
-    from neuralviz.store.corpora import Corpus, CorpusStore
 
 COMMIT_EVERY = 120.0  # seconds: what is lost at most when the driver is killed
 ROUND = 64 * PORTION  # texts of which it is known at once which are missing
@@ -367,10 +364,9 @@ class UnitEmbedder:
     corpus: Corpus
     make: Callable[[], Embedder]
     kept_id: str  # of the embedder that the driver has
-    _is_ready: bool = False
 
     def prepare(self) -> UnitResult | None:
-        """Load the model; a result that says why it cannot be used here, or None."""
+        """Load the model, before `embed`; a result that says why it cannot be used, or None."""
         try:
             self._prepare()
         except NeuralvizError as error:
@@ -380,7 +376,6 @@ class UnitEmbedder:
     def embed(self, rows: np.ndarray, sizes: Sequence[int], keys: bytes) -> UnitResult:
         """Embed texts by rows and keys, in batches of ``sizes``."""
         try:
-            self._prepare()
             return self._embed(rows, sizes, keys)
         except NeuralvizError as error:
             return self._fail(error)
@@ -391,8 +386,6 @@ class UnitEmbedder:
         return UnitResult(failed=str(error), machine=this_machine() if is_of_machine else "")
 
     def _prepare(self) -> None:
-        if self._is_ready:
-            return
         self._store = open_store(self.folder, self.corpus)
         try:
             self._embedder = self.make()
@@ -408,7 +401,6 @@ class UnitEmbedder:
             )
         self._pieces = PieceVectors(self._store.database)
         self._kept = self._pieces.register(self._embedder)
-        self._is_ready = True
 
     def _embed(self, rows: np.ndarray, sizes: Sequence[int], keys: bytes) -> UnitResult:
         self._pieces.pieces.clear()

@@ -11,8 +11,6 @@ import numpy as np
 from neuralviz.evaluation.bootstrap import bootstrap, interval, paired_interval, seem_reversed
 from neuralviz.evaluation.correlation import Correlation, correlate
 
-_NOTHING = np.zeros(0)
-
 
 @dataclass(frozen=True, eq=False)
 class MeasuredPooling:
@@ -93,4 +91,4 @@ def resample(measured: MeasuredPooling, coefficient: str) -> np.ndarray:
     """[resample] coefficients; empty with too few pairs."""
     cosines, scores = measured.cosines, measured.scores
     drawn = bootstrap(cosines, scores, [coefficient], cluster=measured.numbers)
-    return drawn.get(coefficient, _NOTHING)
+    return drawn.get(coefficient, np.zeros(0))

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
 import numpy as np
 import scipy  # its parts are loaded when they are first used
+from numpy.typing import ArrayLike
 
 from neuralviz.errors import ShouldStop, check_stop, never
 from neuralviz.evaluation.broken import TIE
-from neuralviz.evaluation.correlation import COEFFICIENTS, ROUNDING, ordered_pairs, why_undefined
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+from neuralviz.evaluation.correlation import COEFFICIENTS, ROUNDING, why_undefined
 
 RESAMPLES = 1000
 FEWEST_RESAMPLES = 200  # below, percentiles at 95% are guesses
@@ -186,6 +184,8 @@ def _ordered(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 
 def _ordered_one(x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> float:
-    """As `_ordered` for one resample of many pairs: from tau-b, in O(n log n)."""
+    """As `_ordered` for one resample of many pairs: from tau-c, in O(n log n)."""
     x, y = np.repeat(x, counts), np.repeat(y, counts)
-    return ordered_pairs(float(scipy.stats.kendalltau(x, y, variant="b").statistic), x, y)
+    n, fewest = len(x), min(len(np.unique(x)), len(np.unique(y)))
+    kendall_c = float(scipy.stats.kendalltau(x, y, variant="c").statistic)
+    return kendall_c * n**2 * (fewest - 1) / (2 * fewest)

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from neuralviz.arrays import unit_vectors
 from neuralviz.errors import NeuralvizError, ShouldStop, check_stop, never
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 TIE = 1e-7
 MAX_COMPARED = 4 * 10**10  # relations that are compared one by one, for what two methods share
@@ -70,14 +67,13 @@ def shared_pairs(
     *,
     max_compared: int = MAX_COMPARED,
     should_stop: ShouldStop = never,
-    block: int = BLOCK,
 ) -> Overlap:
     """Comparisons that two methods both break (Eq. 3); NeuralvizError if over ``max_compared``."""
     alike, unlike = np.stack(similar), np.stack(dissimilar)
     total = alike.shape[1] * unlike.shape[1]
     check_compared(total, "comparisons of pairs", max_compared)
     shared = np.zeros((len(alike), len(alike)), dtype=np.int64)
-    add_shared(shared, alike, unlike, block, should_stop)
+    add_shared(shared, alike, unlike, should_stop)
     return Overlap(shared, total)
 
 
@@ -102,15 +98,11 @@ def count_above(ordered: np.ndarray, bounds: np.ndarray, *, or_equal: bool = Fal
 
 
 def add_shared(
-    shared: np.ndarray,
-    alike: np.ndarray,
-    unlike: np.ndarray,
-    block: int = BLOCK,
-    should_stop: ShouldStop = never,
+    shared: np.ndarray, alike: np.ndarray, unlike: np.ndarray, should_stop: ShouldStop = never
 ) -> None:
     """Add to [method, method] ``shared``; ``alike`` [method, one], ``unlike`` [method, other]."""
     n_methods, n_unlike = unlike.shape
-    at_once = max(1, block // max(1, n_methods * n_unlike))
+    at_once = max(1, BLOCK // max(1, n_methods * n_unlike))
     for start in range(0, alike.shape[1] if n_unlike else 0, at_once):
         check_stop(should_stop)
         alike_block = alike[:, start : start + at_once]

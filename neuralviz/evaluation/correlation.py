@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy  # its parts are loaded when they are first used
+from numpy.typing import ArrayLike
 
 from neuralviz.errors import NeuralvizError
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 COEFFICIENTS = ("spearman", "kendall_c", "kendall_b", "pearson")
 REVERSE = (
@@ -46,29 +43,13 @@ def correlate(products: ArrayLike, scores: ArrayLike) -> Correlation:
     if why_undefined(x, y):
         return Correlation(np.nan, np.nan, np.nan, np.nan, len(x))
     ranks = scipy.stats.rankdata(x), scipy.stats.rankdata(y)
-    kendall_b = float(scipy.stats.kendalltau(x, y, variant="b").statistic)
     return Correlation(
         spearman=float(np.corrcoef(*ranks)[0, 1]),
-        kendall_b=kendall_b,
-        kendall_c=_kendall_c(kendall_b, x, y),
+        kendall_b=float(scipy.stats.kendalltau(x, y, variant="b").statistic),
+        kendall_c=float(scipy.stats.kendalltau(x, y, variant="c").statistic),
         pearson=float(np.corrcoef(x, y)[0, 1]),
         n=len(x),
     )
-
-
-def _kendall_c(kendall_b: float, x: np.ndarray, y: np.ndarray) -> float:
-    """Stuart's tau-c, from tau-b: both divide the same difference of counts."""
-    n, fewest = len(x), min(len(np.unique(x)), len(np.unique(y)))
-    return float(2 * ordered_pairs(kendall_b, x, y) * fewest / (n**2 * (fewest - 1)))
-
-
-def ordered_pairs(kendall_b: float, x: np.ndarray, y: np.ndarray) -> float:
-    """Pairs that x and y order alike, minus those ordered differently, from tau-b."""
-    n, untied = len(x), []
-    for values in (x, y):
-        _, counts = np.unique(values, return_counts=True)
-        untied.append((n * (n - 1) - float(np.sum(counts * (counts - 1)))) / 2)
-    return kendall_b * float(np.sqrt(untied[0] * untied[1]))
 
 
 def why_undefined(products: ArrayLike, scores: ArrayLike) -> str:

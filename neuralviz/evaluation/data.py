@@ -9,9 +9,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from neuralviz.errors import NeuralvizError, SettingsError, shorten_reason
 from neuralviz.evaluation.correlation import why_undefined
@@ -52,12 +53,8 @@ from neuralviz.reading.table import (
     rate_texts,
 )
 from neuralviz.reading.tables import limit_rows, read_table
+from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.words import many, number
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from neuralviz.store.corpora import Corpus, CorpusStore
 
 Measure = Literal[
     "correlations", "pairs", "triplets", "neighbours", "uniformity", "paraphrases", "probe",
@@ -97,10 +94,6 @@ class DataSet(ABC):
     def by_default(self) -> tuple[Measure, ...]:
         """The measures that run by default: all but the slow ones."""
         return tuple(name for name in self.measures if name not in SLOW)
-
-    @cached_property
-    def digest_of_texts(self) -> str:
-        return digest_texts(self.texts)
 
     @cached_property
     def digest(self) -> str:
@@ -393,7 +386,7 @@ def make_data(
         data: DataSet = scored_data(
             name, *rows.texts, *rows.numbers, thresholds=thresholds, notes=rows.notes
         )
-        if data.digest_of_texts == STS_TEST:
+        if digest_texts(data.texts) == STS_TEST:
             data = replace(data, benchmark="stsb")
     elif kind == "groups":
         data = _grouped(name, table, columns)

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from neuralviz.embedders.base import has_risen
+from neuralviz.embedders.base import Embedder, has_risen
 from neuralviz.embedders.specs import make_embedder
 from neuralviz.errors import (
     NeuralvizError,
+    ShouldStop,
     UnreadableTextError,
     check_stop,
     describe_unexpected,
@@ -66,10 +68,7 @@ from neuralviz.store.vectors import KeptEmbedder, KeptVectors, text_keys
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from neuralviz.embedders import Embedder, NeuralEmbedder
-    from neuralviz.errors import ShouldStop
+    from neuralviz.embedders import NeuralEmbedder
 
 WORST = 20  # triplets, and texts, that are listed
 DRAWN_PRODUCTS = 20_000  # of each kind, for histograms

@@ -15,13 +15,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from neuralviz.errors import NeuralvizError, ShouldStop, check_stop, never
 from neuralviz.maps.shares import wilson_interval
 from neuralviz.words import joined, many
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
     from sklearn.pipeline import Pipeline
 
 FOLDS = 5  # of cross-validation

@@ -320,9 +320,6 @@ class Column:
             result = getattr(result, name, None)
         return result
 
-    def name_group(self, measured: Measured) -> str:
-        return self.group.format(k=measured.neighbours.k if measured.neighbours else "")
-
     def write_cell(self, measured: Measured) -> str:
         value = self.find(measured)
         if isinstance(value, tuple):
@@ -844,11 +841,12 @@ def _numbered_table(head: str, labels: Sequence[str], cells: Sequence[Sequence[s
 
 def _words(measured: Measured) -> dict[str, dict[str, Word]]:
     words: dict[str, dict[str, Word]] = {}
+    k = measured.neighbours.k if measured.neighbours else ""
     for column in COLUMNS:
         if (value := column.find(measured)) is not None:
             compared = value if column.better else np.nan
             word = Word(column.write_cell(measured), compared, column.better)
-            words.setdefault(column.name_group(measured), {})[column.head] = word
+            words.setdefault(column.group.format(k=k), {})[column.head] = word
     for quality_map in measured.paraphrases:
         mean = finite_mean(quality_map.kendall_c)
         word = Word(_in_digits(mean, 3), mean, HIGHER)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from neuralviz.errors import NeuralvizError, ShouldStop, check_stop, never
 from neuralviz.evaluation.broken import (
@@ -20,9 +20,6 @@ from neuralviz.evaluation.broken import (
     count_above,
     unit_rows,
 )
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 MAX_PRODUCTS = 4 * 10**10  # of anchors with texts: minutes of work
 
@@ -102,11 +99,11 @@ class Grouping:
 
 
 def count_triplets(
-    vectors: ArrayLike, grouping: Grouping, *, should_stop: ShouldStop = never, block: int = BLOCK
+    vectors: ArrayLike, grouping: Grouping, *, should_stop: ShouldStop = never
 ) -> TripletCounts:
     """Count triplets (A, B, C) of [text, dim] vectors with ``A·B ≤ A·C`` (neural paper, Eq. 2).
 
-    A is an anchor, B another text of its group, C one of another group. ``block`` bounds the
+    A is an anchor, B another text of its group, C one of another group. `BLOCK` bounds the
     products in memory, except for a single anchor. Raises Stopped, and NeuralvizError if there are
     no triplets or too many, or a vector is not finite.
     """
@@ -114,7 +111,7 @@ def count_triplets(
     strict = 0
     same_sum = diff = 0.0
     anchors, wrong, total = [], [], []
-    for anchor, _, alike, unlike in _anchors([unit_rows(vectors)], grouping, block, should_stop):
+    for anchor, _, alike, unlike in _anchors([unit_rows(vectors)], grouping, should_stop):
         positives, negatives = alike[0], unlike[0]
         near = np.sort(negatives[negatives > positives.min() - TIE])
         anchors.append(anchor)
@@ -138,7 +135,6 @@ def shared_triplets(
     *,
     max_compared: int = MAX_COMPARED,
     should_stop: ShouldStop = never,
-    block: int = BLOCK,
 ) -> Overlap:
     """Triplets that two methods both break (Eq. 3), by [text, dim] vectors of each method.
 
@@ -149,9 +145,9 @@ def shared_triplets(
     check_compared(total, "triplets", max_compared)
     units = [unit_rows(of_method) for of_method in vectors]
     shared = np.zeros((len(units), len(units)), dtype=np.int64)
-    for _, _, alike, unlike in _anchors(units, grouping, block, should_stop):
+    for _, _, alike, unlike in _anchors(units, grouping, should_stop):
         may_break = (unlike > alike.min(axis=1)[:, None] - TIE).any(axis=0)
-        add_shared(shared, alike, unlike[:, may_break], block)
+        add_shared(shared, alike, unlike[:, may_break])
     return Overlap(shared, total)
 
 
@@ -162,7 +158,6 @@ def worst_triplets(
     n: int,
     *,
     should_stop: ShouldStop = never,
-    block: int = BLOCK,
 ) -> WorstTriplets:
     """The ``n`` worst broken triplets, one for each anchor's text; raises as `count_triplets`.
 
@@ -174,9 +169,7 @@ def worst_triplets(
     broken: list[tuple[int, int, int]] = []
     products: list[tuple[float, float]] = []
     candidates, number = grouping.candidates, np.asarray(texts)
-    for anchor, place, alike, unlike in _anchors(
-        [unit_rows(vectors)], grouping, block, should_stop
-    ):
+    for anchor, place, alike, unlike in _anchors([unit_rows(vectors)], grouping, should_stop):
         positives = candidates[place][candidates[place] != anchor]
         negatives = np.delete(candidates, place)
         far = int(alike[0].argmin())
@@ -194,7 +187,7 @@ def worst_triplets(
 
 
 def _anchors(
-    units: Sequence[np.ndarray], grouping: Grouping, block: int, should_stop: ShouldStop
+    units: Sequence[np.ndarray], grouping: Grouping, should_stop: ShouldStop
 ) -> Iterator[tuple[int, slice, np.ndarray, np.ndarray]]:
     """Each anchor, the place of its group among the candidates, and two arrays of products.
 
@@ -205,7 +198,7 @@ def _anchors(
     first = np.searchsorted(group, grouping.group[anchors], "left")
     last = np.searchsorted(group, grouping.group[anchors], "right")
     texts = [of_method[candidates] for of_method in units]
-    n_at_once = max(1, block // max(1, len(candidates) * len(units)))
+    n_at_once = max(1, BLOCK // max(1, len(candidates) * len(units)))
     for start in range(0, len(anchors), n_at_once):
         check_stop(should_stop)
         anchor_block = anchors[start : start + n_at_once]

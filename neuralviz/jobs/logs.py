@@ -6,10 +6,9 @@ import json
 import logging
 import traceback
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from neuralviz.jobs import Run
+from neuralviz.jobs.task import Run
 
 _log = logging.getLogger(__name__)
 _FIELDS = "fields"  # attribute of a record: values beside its message

@@ -6,7 +6,6 @@ import json
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cache, partial
 from typing import TYPE_CHECKING, TypeVar
@@ -23,14 +22,13 @@ from neuralviz.micro_tuning.events import (
     TextDelta,
     WatchedEvent,
 )
-from neuralviz.micro_tuning.settings import REVISION
+from neuralviz.micro_tuning.settings import REVISION, TuningSettings
 from neuralviz.micro_tuning.watching import BATCH, watch
 from neuralviz.models import tokenize
 from neuralviz.models.shared import ModelRef, shared_model
 from neuralviz.words import many
 
 if TYPE_CHECKING:
-    from neuralviz.micro_tuning import TuningSettings
     from neuralviz.micro_tuning.walkthrough import Walkthrough
 
 MAX_SHARED = 2000  # characters of a run that takes turns; the steps of longer ones last
@@ -155,28 +153,19 @@ def take_turns(events: Iterator[E]) -> Iterator[E]:
     Steps on short texts side by side take less time than one after the other on all cores, which
     mostly wait for each other.
     """
-    with _count_run():
-        while True:
-            event = _take_turn(partial(next, events, None))
-            if event is None:
-                return
-            yield event
-
-
-_n_active = 0  # runs that take turns
-_lock = threading.Lock()
-
-
-@contextmanager
-def _count_run() -> Iterator[None]:
     global _n_active
     with _lock:
         _n_active += 1
     try:
-        yield
+        while (event := _take_turn(partial(next, events, None))) is not None:
+            yield event
     finally:
         with _lock:
             _n_active -= 1
+
+
+_n_active = 0  # runs that take turns
+_lock = threading.Lock()
 
 
 def _take_turn(step: Callable[[], E]) -> E:

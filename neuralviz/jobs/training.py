@@ -8,7 +8,8 @@ from collections.abc import Generator, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from neuralviz import training
 from neuralviz.errors import ShouldStop, TextError, check_stop
@@ -33,9 +34,6 @@ from neuralviz.training.record import (
     training_folder,
 )
 from neuralviz.training.settings import PairKind, PairSource, Part, TrainingSettings, steps_of_epoch
-
-if TYPE_CHECKING:
-    import numpy as np
 
 LOOKS_FIRST = "Measuring the texts before training …"
 LABELS_READ = 10_000  # texts, to choose a column

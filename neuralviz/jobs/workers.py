@@ -20,11 +20,12 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from neuralviz.errors import (
     NeuralvizError,
     SettingsError,
+    ShouldStop,
     Stopped,
     TextError,
     WorkerEndedError,
@@ -36,11 +37,6 @@ from neuralviz.models.shared import shared_model
 from neuralviz.native_libraries import count_cores
 from neuralviz.server_settings import server_settings
 
-if TYPE_CHECKING:
-    from neuralviz.errors import ShouldStop
-
-    Inbox = queue.SimpleQueue[tuple[str, Any]]
-
 LOOK_EVERY = 0.25  # seconds between two looks whether a run should stop
 END_SECONDS = 5.0  # for a worker to leave
 ANSWER_SECONDS = 2.0  # for a worker to say that it is there
@@ -48,6 +44,7 @@ NICENESS = 5  # pages take precedence over work
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 _log = logging.getLogger(__name__)
+Inbox = queue.SimpleQueue[tuple[str, Any]]
 
 
 def _requested_threads() -> int:

@@ -109,7 +109,7 @@ def interval_figure(chart: Chart) -> go.Figure:
         traces + _published_traces(diamonds, value="x"),
         chart.title,
         {"title": _title_axis(chart), "nticks": 8, **chart.ticks},
-        {**y, "range": [-0.6, len(names) - 0.4]},
+        {**y, "range": [-0.6, len(names) - (0.15 if chart.baselines else 0.4)]},
         height=_rows_height(len(names)),
     )
     for place, (name, value) in enumerate(chart.baselines.items()):

@@ -37,9 +37,8 @@ class Columns:
         unwanted = [_describe_unwanted(field.type) for field in schema]
         self.places = [place for place, kind in enumerate(unwanted) if not kind]  # in the schema
         self.names = column_names(schema.names[place] for place in self.places)
-        self._notes: tuple[str, ...] = ()
-        for title, kind in zip(schema.names, unwanted, strict=True):
-            self._notes += describe_skipped([title] if kind else [], kind)
+        kinds = zip(schema.names, unwanted, strict=True)
+        self._notes = tuple(describe_skipped(title, kind) for title, kind in kinds if kind)
 
     def read_blocks(
         self, name: str, batches: Iterable[pa.RecordBatch], n_wanted: int | None

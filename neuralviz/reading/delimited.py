@@ -345,13 +345,9 @@ _FAULTS = {
 
 
 def read_delimited(
-    name: str,
-    file: IO[bytes],
-    n_wanted: int | None = None,
-    header: int | None = None,
-    at_once: int = AT_ONCE,
+    name: str, file: IO[bytes], n_wanted: int | None = None, header: int | None = None
 ) -> Iterator[Table]:
-    """Yield the rows in blocks of ``at_once`` characters; the last block carries the notes.
+    """Yield the rows in blocks of `AT_ONCE` characters; the last block carries the notes.
 
     Missing fields at the end are empty; empty ones beyond the last column are dropped. `TextError`
     if no row is usable.
@@ -381,7 +377,7 @@ def read_delimited(
             starts.append(record.line)
             size += sum(map(len, row))
             n_rows += 1
-            if size > at_once or n_rows == n_wanted:
+            if size > AT_ONCE or n_rows == n_wanted:
                 yield take_block()
                 starts, rows, size = [], [], 0
             if n_rows == n_wanted:

@@ -162,8 +162,8 @@ class TableBuilder:
             if not self.n_rows:
                 raise TextError(f"Could not read {self.name} as a table. {sentence}")
             notes += (sentence,)
-        skipped = describe_skipped(sorted(self._vectors), "lists of numbers")
-        return replace(self.take(), notes=notes + skipped)
+        skipped = [describe_skipped(title, "lists of numbers") for title in sorted(self._vectors)]
+        return replace(self.take(), notes=(*notes, *skipped))
 
 
 def join_tables(name: str, blocks: Iterable[Table]) -> Table:
@@ -188,7 +188,8 @@ def drop_vectors(table: Table) -> Table:
     vectors = [title for title, values in columns.items() if _are_vectors(values)]
     for title in vectors:
         del columns[title]
-    notes = table.notes + describe_skipped(vectors, "lists of numbers")
+    skipped = [describe_skipped(title, "lists of numbers") for title in vectors]
+    notes = (*table.notes, *skipped)
     return replace(table, columns=tuple(columns), values=tuple(columns.values()), notes=notes)
 
 
@@ -213,19 +214,12 @@ class SkippedColumn(str):
     """A note on a column that was left out, with the name of the column."""
 
     column: str
-    kind: str
-
-    def __new__(cls, column: str, kind: str) -> SkippedColumn:
-        note = super().__new__(cls, f"Skipped the {kind} in the column “{column[:40]}”.")
-        note.column, note.kind = column, kind
-        return note
-
-    def __reduce__(self) -> tuple[type[SkippedColumn], tuple[str, str]]:  # in caches
-        return SkippedColumn, (self.column, self.kind)
 
 
-def describe_skipped(columns: Iterable[str], kind: str) -> tuple[SkippedColumn, ...]:
-    return tuple(SkippedColumn(column, kind) for column in columns)
+def describe_skipped(column: str, kind: str) -> SkippedColumn:
+    note = SkippedColumn(f"Skipped the {kind} in the column “{column[:40]}”.")
+    note.column = column
+    return note
 
 
 def _is_vector(value: Any) -> bool:

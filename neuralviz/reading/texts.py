@@ -429,29 +429,24 @@ def shorten_list(sentences: Sequence[str], n_shown: int) -> list[str]:
 
 def _join_files(read_by_name: Sequence[tuple[str, ReadTexts]], notes: tuple[str, ...]) -> ReadTexts:
     columns = tuple(dict.fromkeys(name for _, read in read_by_name for name in read.columns))
-    names = tuple(dict.fromkeys(name for _, read in read_by_name for name in read.labels))
-    labels: dict[str, list[str]] = {name: [] for name in names}
-    files: list[str] = []
-    folders: list[str] = []
-    ids: list[str] = []
-    for file, read in read_by_name:
-        n_texts = len(read.texts)
-        for name, values in labels.items():
-            values += read.labels.get(name, [""] * n_texts)
-        files += [file] * n_texts
-        folders += [file.rpartition("/")[0]] * n_texts
-        ids += [""] * n_texts if read.ids is None else read.ids
+    reads = [read for _, read in read_by_name]
+    labels = {
+        name: tuple(v for read in reads for v in read.labels.get(name, [""] * len(read.texts)))
+        for name in dict.fromkeys(chain.from_iterable(read.labels for read in reads))
+    }
+    files = tuple(file for file, read in read_by_name for _ in read.texts)
     labels[free_name("file", columns)] = files
-    if any(folders):
-        labels[free_name("folder", columns)] = folders
+    if any("/" in file for file in files):
+        labels[free_name("folder", columns)] = tuple(file.rpartition("/")[0] for file in files)
+    ids = [text_id for read in reads for text_id in read.ids or [""] * len(read.texts)]
     unique, id_notes = make_ids_unique(ids)
     return ReadTexts(
-        texts=tuple(text for _, read in read_by_name for text in read.texts),
+        texts=tuple(chain.from_iterable(read.texts for read in reads)),
         notes=notes + id_notes,
         ids=unique,
-        column=next((read.column for _, read in read_by_name if read.column is not None), None),
+        column=next((read.column for read in reads if read.column is not None), None),
         columns=columns,
-        labels={name: tuple(values) for name, values in labels.items()},
+        labels=labels,
     )
 
 

@@ -27,6 +27,7 @@ from neuralviz.store.database import (
     ROWS_AT_ONCE,
     WAIT,
     Database,
+    Rows,
     all_rows,
     current_time,
     key_in,
@@ -37,7 +38,6 @@ from neuralviz.words import free_name, printable_line, search_terms
 
 if TYPE_CHECKING:
     from neuralviz.reading.texts import ReadTexts
-    from neuralviz.store.database import Rows
 
 LARGEST_WHOLE = 2**53  # from there on, float64 does not hold all integers; they are names
 STRINGS = pa.large_string()  # plain strings are limited to 2 GiB per column

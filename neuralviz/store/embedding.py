@@ -17,12 +17,12 @@ from neuralviz.embedders.specs import EmbedderSpec, make_embedder
 from neuralviz.errors import ShouldStop, TextError, UnreadableTextError, check_stop, never
 from neuralviz.models.shared import LOADERS
 from neuralviz.models.tokens import check_texts
+from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.vectors import KeptEmbedder, VectorStore, text_keys
 from neuralviz.words import ShortRepr
 
 if TYPE_CHECKING:
     from neuralviz.embedders.neural import NeuralEmbedder
-    from neuralviz.store.corpora import Corpus, CorpusStore
 
 PORTION = 1 << 16  # texts sorted by length together; the same on every machine
 BLOCK = 8192  # texts, roughly, whose tokens and vectors are in memory

@@ -6,19 +6,16 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from neuralviz.embedders.specs import EmbedderSpec, imported_spec
 from neuralviz.errors import SettingsError, TextError
 from neuralviz.reading.table import ID_COLUMNS, TEXT_COLUMNS, list_columns
+from neuralviz.reading.vectors import ReadVectors
+from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.vectors import ID_LENGTH, KeptEmbedder, KeptVectors, text_keys
 from neuralviz.words import free_name, joined, many
-
-if TYPE_CHECKING:
-    from neuralviz.reading.vectors import ReadVectors
-    from neuralviz.store.corpora import Corpus, CorpusStore
 
 FILE = "file:"  # prefix of the label of imported vectors
 VERSION = "neuralviz-imported/1"

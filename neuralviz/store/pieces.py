@@ -14,7 +14,6 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import lance
 import numpy as np
@@ -22,12 +21,10 @@ import pyarrow as pa
 from lance.file import LanceFileReader
 from lance.fragment import write_fragments
 
+from neuralviz.embedders.base import Embedder
 from neuralviz.errors import StoreError
 from neuralviz.store.database import PATIENCE, Database
 from neuralviz.store.vectors import KEY_BYTES, KeptEmbedder, KeptVectors, vector_rows, vectors_table
-
-if TYPE_CHECKING:
-    from neuralviz.embedders import Embedder
 
 ROWS_OF_FILE = 1 << 20
 

@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from neuralviz.embedders.base import Embedder
 from neuralviz.errors import StoreError
 from neuralviz.store.database import (
     PATIENCE,
@@ -24,9 +24,6 @@ from neuralviz.store.database import (
     rows_of,
     rows_with_keys,
 )
-
-if TYPE_CHECKING:
-    from neuralviz.embedders import Embedder
 
 KEY_BYTES = 16
 ID_LENGTH = 24

@@ -38,6 +38,9 @@ def embed_here(
 ) -> Generator[module.UnitResult, None, None]:
     """Ray's part, played by this process."""
     worker = module.UnitEmbedder(*arguments)
+    if failure := worker.prepare():
+        yield failure
+        return
     for unit in units:
         yield worker.embed(*unit)
 

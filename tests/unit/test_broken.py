@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import tracemalloc
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neuralviz.errors import NeuralvizError, Stopped
+from neuralviz.evaluation import broken, triplets
 from neuralviz.evaluation.broken import TIE, count_pairs, shared_pairs, unit_rows
 from neuralviz.evaluation.triplets import Grouping, count_triplets, shared_triplets, worst_triplets
 
@@ -65,8 +67,9 @@ def test_triplets_are_those_of_enumeration(case, block: int) -> None:
         with pytest.raises(NeuralvizError):
             shared_triplets([one, other], grouping)
         return
-    counted = count_triplets(one, grouping, block=block).together
-    overlap = shared_triplets([one, other], grouping, block=block)
+    with patch.object(broken, "BLOCK", block), patch.object(triplets, "BLOCK", block):
+        counted = count_triplets(one, grouping).together
+        overlap = shared_triplets([one, other], grouping)
     assert (counted.wrong, counted.wrong_strict) == (len(first[0]), len(first[1]))
     assert counted.total == len(first[2])
     assert counted.same == pytest.approx(np.mean(first[2]), abs=1e-12)
@@ -91,7 +94,8 @@ def test_the_worst_triplet_of_each_anchor_is_that_of_enumeration(case, block: in
         far = min(units[a] @ units[b] for first, b, _ in known if first == a)
         near = max(units[a] @ units[c] for first, _, c in known if first == a)
         gaps[a] = float(far - near)
-    found = worst_triplets(vectors, grouping, np.arange(len(vectors)), 5, block=block)
+    with patch.object(triplets, "BLOCK", block):
+        found = worst_triplets(vectors, grouping, np.arange(len(vectors)), 5)
     expected = sorted(gap for gap in gaps.values() if gap < TIE)[:5]
     assert (found.alike - found.unlike).tolist() == pytest.approx(expected, abs=1e-12)
     assert len(set(found.anchor.tolist())) == len(found)
@@ -179,14 +183,16 @@ def test_too_many_are_refused_in_words() -> None:
         grouping.check(max_products=100)
 
 
-def test_counting_can_be_stopped() -> None:
+def test_counting_can_be_stopped(monkeypatch) -> None:
+    for module in (broken, triplets):
+        monkeypatch.setattr(module, "BLOCK", 100)
     vectors, grouping = np.random.default_rng(0).normal(size=(40, 3)), Grouping(np.arange(40) // 2)
     pairs = [vectors[:, 0]] * 2, [vectors[:, 1]] * 2
     asked = []
     for work in (
-        lambda stop: count_triplets(vectors, grouping, should_stop=stop, block=100),
-        lambda stop: shared_triplets([vectors] * 2, grouping, should_stop=stop, block=100),
-        lambda stop: shared_pairs(*pairs, should_stop=stop, block=100),
+        lambda stop: count_triplets(vectors, grouping, should_stop=stop),
+        lambda stop: shared_triplets([vectors] * 2, grouping, should_stop=stop),
+        lambda stop: shared_pairs(*pairs, should_stop=stop),
     ):
         asked.clear()
         with pytest.raises(Stopped):

@@ -70,9 +70,10 @@ def test_broken_rows_are_named_by_their_lines_and_the_others_kept() -> None:
     assert "Skipped 1 row with more fields than the header (line 5)" in too_long
 
 
-def test_lines_are_right_however_they_end_and_wherever_a_portion_ends() -> None:
+def test_lines_are_right_however_they_end_and_wherever_a_portion_ends(monkeypatch) -> None:
+    monkeypatch.setattr("neuralviz.reading.delimited.AT_ONCE", 10)
     content = b'id,text\r\n1,"a\r\nb"\r2,x,y\n3,z\r\n\r\n4,u\n'
-    table = join_tables("t.csv", read_delimited("t.csv", io.BytesIO(content), at_once=10))
+    table = join_tables("t.csv", read_delimited("t.csv", io.BytesIO(content)))
     assert rows_of(table) == [("1", "a\nb"), ("3", "z"), ("4", "u")]
     assert table.lines == [2, 5, 7]
     assert "(line 4)" in table.notes[0]
