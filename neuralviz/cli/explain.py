@@ -85,11 +85,8 @@ def _list_numbers(label: str, explanation: Explanation) -> dict[str, object]:
 
 
 def _print_explanation(label: str, explanation: Explanation) -> None:
-    pairs, spans = (
-        NamedPairs.of_texts(explanation.texts, explanation.words),
-        explanation.words.spans,
-    )
-    cells = pairs.contributions
+    pairs = NamedPairs.of_texts(explanation.texts, explanation.words)
+    cells, spans = pairs.contributions, explanation.words.spans
     print_line(f"{label}: cosine similarity {number(explanation.cosine, '.4f')}", "bold")
     if not explanation.is_exact:
         print_line("These vectors are no sums of parts. Words were left out in turn.")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from itertools import starmap
 from typing import Any, Literal
 
 import numpy as np
@@ -33,13 +32,11 @@ class _StatesEmbedder(ModelEmbedder):
     def _split(self, read: Sequence[TokenizedText], should_stop: ShouldStop) -> list[SplitVector]:
         pooled = split_texts(self.model, read, self.pooling, should_stop=should_stop)
         return [
-            SplitVector.of_text(text, starmap(_name_part, by_layer.items()), SPECIAL_TOKENS)
+            SplitVector.of_text(
+                text, [Part(f"layer {n}", 0, rows) for n, rows in by_layer.items()], SPECIAL_TOKENS
+            )
             for text, by_layer in zip(read, pooled, strict=True)
         ]
-
-
-def _name_part(layer: int, rows: np.ndarray, block: int = 0) -> Part:
-    return Part(f"layer {layer}", block, rows)
 
 
 class PooledEmbedder(_StatesEmbedder):

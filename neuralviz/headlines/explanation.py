@@ -90,7 +90,7 @@ def describe_words(
             rest = f"By {method}, what belongs to no word adds more: {beyond} in {sides[side]}."
             notes += [rest] * bool(sums[side][-1] > peak)
     named = [f"by {joined(methods)}, {claim}" for claim, methods in claims.items()]
-    unit = min(next(iter(by_method.values())).units)  # a sentence, where a side has some
+    unit = " or ".join(sorted({*next(iter(by_method.values())).units}))
     first = f"The {unit} that adds most to the cosine similarity: {'; '.join(named)}." * bool(named)
     return "\n\n".join(filter(None, [first, " ".join(notes)]))
 
@@ -116,8 +116,8 @@ def _name_most(
     if round(peak, 2) <= 0:
         return f"none (of {cosine})", peak
     rest = f"of {cosine}" if peak <= pairs.cosine else f"all else takes that down to {cosine}"
-    first, *ties = [(name, side) for name, side, value in named if number(value, ".2f") == largest]
-    word = "several" if ties else f"“{first[0]}” in {first[1]}"
+    first = [f"“{name}” in {side}" for name, side, v in named if number(v, ".2f") == largest]
+    word = joined(first) if len(first) < 3 else "several"
     return f"{word} ({largest}{',' * (peak > pairs.cosine)} {rest})", peak
 
 

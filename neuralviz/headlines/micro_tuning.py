@@ -168,7 +168,9 @@ def _name_largest(words: Sequence[str], shares_of_places: np.ndarray) -> dict[st
         n = len(places[word])
         sign = "−" if shares[word] < 0 else ""
         often = f" in {n} places" if n > 1 else ""
-        return f"“{_cut_word(spelling[word])}” ({sign}{percent(abs(shares[word]))}{often})"
+        spelt = spelling[word]
+        spelt = spelt if len(spelt) <= LONGEST_WORD else f"{spelt[: LONGEST_WORD - 1]}…"
+        return f"“{spelt}” ({sign}{percent(abs(shares[word]))}{often})"
 
     largest = [word for word in ordered[:NAMED] if percent(abs(shares[word])) not in next_ones]
     return {name(word): shares[word] for word in largest}
@@ -273,10 +275,6 @@ def describe_guesses(tokens: Sequence[str], predictions: MaskedPredictions) -> s
     if len(predictions) > 1:
         beginning = "guesses for the masked tokens are"
     return f"The model's best {beginning} {joined(guesses)}{masked}."
-
-
-def _cut_word(word: str) -> str:
-    return word if len(word) <= LONGEST_WORD else f"{word[: LONGEST_WORD - 1]}…"
 
 
 TIE = 0.005  # cosine similarities that differ by less look equal with two digits

@@ -560,7 +560,9 @@ def _show_state(state: EvaluationState, live: bool) -> None:
         write_headline(verdict)
         shown = _Shown(results, yardstick) if yardstick is not None else None
         if yardstick is not None:
-            terms = headlines.explain_terms(results, 0, yardstick, _shorten_value, verdict)
+            terms = headlines.explain_terms(
+                results, 0, yardstick, lambda value: plain(shorten(value, LONGEST_VALUE)), verdict
+            )
             notes = [note for note in results.data[0].notes if note.startswith("Skipped")]
             if len({row.model for row in results.rows}) > 1:
                 notes.append(f"Models: {results.models()}.")
@@ -600,10 +602,6 @@ def _choose_yardstick(results: Results, live: bool) -> Yardstick | None:
 
 def _name_method(label: str) -> str:
     return f"**{plain(label)}**"
-
-
-def _shorten_value(value: str) -> str:
-    return plain(shorten(value, LONGEST_VALUE))
 
 
 def _describe(results: Results) -> About:

@@ -107,8 +107,7 @@ def _show_explained(
     if detail == WORDS:
         _show_words(chosen, named, sides)
     else:
-        is_by_word = detail == ALL_PAIRS
-        _show_matrices(_list_pairs(chosen, named) if is_by_word else _list_layers(chosen))
+        _show_matrices(_list_matrices(chosen, named if detail == ALL_PAIRS else None))
     st.markdown(
         plain(describe_unknown(word for part in explained.values() for word in part.unknown))
     )
@@ -187,26 +186,19 @@ def _show_words(
         )
 
 
-def _list_pairs(
-    chosen: Mapping[str, Explanation], named: Mapping[str, NamedPairs]
+def _list_matrices(
+    chosen: Mapping[str, Explanation], named: Mapping[str, NamedPairs] | None
 ) -> dict[str, Matrix]:
-    rest = {method: [name or NO_WORD for name in part.rest] for method, part in chosen.items()}
-    return {
-        method: ([*pairs.first, rest[method][0]], [*pairs.second, rest[method][1]], pairs[2])
-        for method, pairs in named.items()
-    }
-
-
-def _list_layers(chosen: Mapping[str, Explanation]) -> dict[str, Matrix]:
-    several = {m: part for m, part in chosen.items() if max(map(len, part.layers)) > 1}
-    return {
-        method: (
-            short_layer_names(part.layers[0]),
-            short_layer_names(part.layers[1]),
-            part.by_layer,
-        )
-        for method, part in several.items()
-    }
+    """By pairs that are ``named``, else by layers, of the methods that have several."""
+    matrices: dict[str, Matrix] = {}
+    for method, part in chosen.items():
+        if named is not None:
+            (*names, values), rest = named[method], [name or NO_WORD for name in part.rest]
+            matrices[method] = ([*names[0], rest[0]], [*names[1], rest[1]], values)
+        elif max(map(len, part.layers)) > 1:
+            first, second = map(short_layer_names, part.layers)
+            matrices[method] = first, second, part.by_layer
+    return matrices
 
 
 def _show_matrices(matrices: Mapping[str, Matrix]) -> None:

@@ -257,9 +257,10 @@ def _show_importance(states: TokenStates, weights: TokenWeights, provenance: Abo
     parts, words, end_before = [], [], 0
     for (start, end), share in zip(states.text.word_spans, shares, strict=False):
         words.append(text[start:end])
+        tint = f"color-mix(in srgb, {GREEN} {STRONGEST * share / highest:.0f}%, transparent)"
         parts.append(
             f'{html.escape(text[end_before:start])}<span title="{share:.1%}" style="background: '
-            f'{_tint(share / highest)}; padding: 0.1em 0.12em; border-radius: 0.25em">'
+            f'{tint}; padding: 0.1em 0.12em; border-radius: 0.25em">'
             f"{html.escape(words[-1])}</span>"
         )
         end_before = max(end, end_before)
@@ -280,10 +281,6 @@ def _show_importance(states: TokenStates, weights: TokenWeights, provenance: Abo
         files=table_files(table, "token-importance", provenance),
     )
     st.caption(f"Words in colour by importance, up to {highest:.1%}.")
-
-
-def _tint(strength: float) -> str:
-    return f"color-mix(in srgb, {GREEN} {STRONGEST * strength:.0f}%, transparent)"
 
 
 def _show_maps(states: TokenStates, draw: Draw) -> None:
@@ -463,6 +460,7 @@ def _show_guesses(data: tuple[str, str], read: ReadText | None, _live: bool) -> 
             key=f"{LENS_KEY}-lead",
             height=300,
         )
+        st.caption(plain(headlines.describe_lead(before, after, position)))
 
 
 def _hide(text: str, hidden: slice) -> str:
