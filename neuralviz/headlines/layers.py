@@ -112,6 +112,14 @@ def explain_guesses(lens: Lens, most_written: int) -> str:
     )
 
 
+def describe_lead(before: Lens, after: Lens | None, position: int) -> str:
+    """From which layer on the chosen token leads, before and after micro-tuning; plain text."""
+    firsts = [lens.first_on_top[position] for lens in (before, after) if lens is not None]
+    layers = "; after training: ".join("none" if first < 0 else f"{first}" for first in firsts)
+    lead = "stays the best guess" if before.has_head else "stays nearest to its own row"
+    return f"The layer from which “{before.names[position]}” {lead}: {layers}."
+
+
 def describe_lens(before: Lens, after: Lens | None, position: int) -> str:
     """How probable a hidden token is at the last layer, before and after micro-tuning."""
     word, share = before.names[position], before.values[position, -1]

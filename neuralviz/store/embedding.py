@@ -201,12 +201,10 @@ class EmbeddingWork:
     def keep_finished(self) -> Iterator[None]:
         """Store finished vectors on exit."""
         keepers = list(dict.fromkeys([self._whole, *self._parts]))
-        try:
+        with ExitStack() as stack:
+            for keeper in keepers:
+                stack.callback(keeper.keep)
             yield
-        finally:
-            with ExitStack() as stack:
-                for keeper in keepers:
-                    stack.callback(keeper.keep)
         for keeper in keepers:
             keeper.compact()
 

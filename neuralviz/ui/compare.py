@@ -98,7 +98,7 @@ AS_GIVEN, CLUSTERED = "Original", "Clustered by the first method"  # orders of t
 HEIGHTS = {1: 560, 2: 460, 3: 390, 4: 460}  # px, by the number of methods
 LISTED_PAIRS = 500
 METHODS_IN_SHORT = explain_methods(METHOD_LINES)
-EXPLANATION = "Why?"
+VIEW, EXPLANATION = "compare-more", "Why?"  # session state and address: the view below; one of them
 ARRIVED = "compare-arrived"  # session state: whether another page's button led to it just now
 TEXT_COLUMNS = ("text A", "text B")
 FRAMED_LENGTH = 1100  # characters of all texts: a third of the stage
@@ -238,7 +238,7 @@ def _open_reasons(texts: Sequence[str], specs: Sequence[EmbedderSpec]) -> None:
     run = RUNS.recall(task, view)
     if run is None or run.status in ("failed", "stopped"):
         RUNS.start(task, again=True, view=view)
-    address = {FOURTH: "false", "m3": "none", "view": view, "compare-more": EXPLANATION}
+    address = {FOURTH: "false", "m3": "none", "view": view, VIEW: EXPLANATION}
     for place, spec in enumerate(specs, 1):
         address |= _type_method(f"m{place}", spec)
     st.session_state[ARRIVED] = True
@@ -391,7 +391,7 @@ def _show_comparison(panel: Panel, live: bool) -> None:
     if panel.least_alike is not None and len(panel.texts) > 2:
         views["Disagreements"] = partial(_show_disagreements, panel, *panel.least_alike)
     views[EXPLANATION] = partial(_show_why, panel)
-    show_views("compare", views, key="compare-more")
+    show_views("compare", views, key=VIEW)
     if st.session_state.pop(ARRIVED, False):
         point_to(".st-key-slide-compare-view", is_framed=False)
 
@@ -587,9 +587,10 @@ def choose_pair(first: int, second: int) -> None:
 
 
 def choose_cell(click: dict[str, Any]) -> None:
-    """Choose the pair of a clicked heatmap cell, whose names begin with the texts' numbers."""
+    """Ask why the texts of a clicked cell, whose names begin with their numbers, are similar."""
     first, second = (int(str(click[axis]).partition(".")[0]) - 1 for axis in ("y", "x"))
     choose_pair(first, second)
+    st.session_state[VIEW] = EXPLANATION
 
 
 def chosen_pair(texts: Sequence[str]) -> tuple[int, int] | None:
@@ -605,7 +606,7 @@ def _choose_texts(texts: Sequence[str]) -> None:
             range(len(texts)),
             format_func=lambda i: f"{i + 1}. {shorten(texts[i], 70)}",
             key=key,
-            help="Or click a cell of a heatmap." if key == PAIR[0] else None,
+            help="Or click a cell of a heatmap, which opens *Why?*." if key == PAIR[0] else None,
         )
         with st.container(height=SHOWN_HEIGHT, border=False):
             st.text(texts[st.session_state[key]])

@@ -460,6 +460,7 @@ def _show_guesses(data: tuple[str, str], read: ReadText | None, _live: bool) -> 
             key=f"{LENS_KEY}-lead",
             height=300,
         )
+        st.caption(plain(headlines.describe_lead(before, after, position)))
 
 
 def _hide(text: str, hidden: slice) -> str:

@@ -68,6 +68,8 @@ def test_two_methods_reordered_clicked_and_taken_away_and_html_is_not_run(
     for name, place in (("Text A", 2), ("Text B", 7)):
         field = page.get_by_role("combobox", name=name)
         expect(field).to_have_value(re.compile(rf"^{order[place]}\. "))
+    expect(page.get_by_role("radio", name="Why?")).to_be_checked()
+    page.get_by_role("radio", name="Disagreements").click()
 
     with open_menu(page) as menu:
         _, content = save(page, find_row(menu, "mean").get_by_role("button", name="CSV"))

@@ -442,6 +442,7 @@ def layer_views() -> Iterator[tuple[str, str]]:
                                  ("no head, nearest to the last", 6, None)):  # fmt: skip
         later = None if after is None else lens[after]
         yield f"lens: {title}", layers.describe_lens(lens[before], later, 0)
+        yield f"lead: {title}", layers.describe_lead(lens[before], later, 0)
     cosines = np.eye(4)
     cosines[[0, 1, 2], [1, 2, 3]] = (0.9, 0.5, 0.8)
     yield "map", layers.describe_map(cosines, "“cat”", "1 − cosine")
