@@ -124,11 +124,11 @@ def name_texts(places: Sequence[int]) -> str:
 
 
 def name_pairs(pairs: Sequence[Sequence[int]]) -> str:
-    """``texts 1 and 3``, of two ``texts 1 and 3, and 2 and 4,``; of more how many there are."""
+    """``texts 1 and 3``, of two ``texts 1 and 3 as well as 2 and 4``; of more how many."""
     if len(pairs) > 2:
         return f"{len(pairs):,} pairs"
     names = [joined([f"{place + 1:,}" for place in pair]) for pair in pairs]
-    return f"texts {names[0]}" if len(names) == 1 else f"texts {', and '.join(names)},"
+    return f"texts {' as well as '.join(names)}"
 
 
 def search_terms(query: str) -> tuple[str, ...]:

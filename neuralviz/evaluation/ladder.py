@@ -34,7 +34,6 @@ from neuralviz.layers.settings import POOLINGS, PoolingName
 from neuralviz.models import TextModel
 from neuralviz.models.language_model import LanguageModel
 from neuralviz.models.passes import encode_last
-from neuralviz.models.shared import LOADERS, Loaders
 from neuralviz.reading.pairs import Scale, ScoredPairs
 from neuralviz.store.embedding import embed
 from neuralviz.store.vectors import VectorStore
@@ -55,19 +54,17 @@ DIGITS = 6  # of a cosine: float32 has no more
 ROUNDING = 1e-4  # cosines by two programs of one embedding differ by less
 
 
-def own_embeddings(
-    model: TextModel, split: SplitPairs, *, loaders: Loaders = LOADERS
-) -> list[tuple[str, Embedder]]:
+def own_embeddings(model: TextModel, split: SplitPairs) -> list[tuple[str, Embedder]]:
     """Baselines: an encoder's own embedding, or a masked model's neural one if affordable."""
     # models that predict the next token have none
     if isinstance(model, LanguageModel):
         if len(different_texts([split.dev, split.test])) > MOST_TUNED_ON:
             return []
         spec = embedder_spec("neural", {"precision": "fast"}, model.id)
-        return [(NEURAL, make_embedder(spec, loaders))]
+        return [(NEURAL, make_embedder(spec))]
     spec = embedder_spec("sentence-transformer", model_id=model.id)
     try:
-        return [(SENTENCE, make_embedder(spec, loaders))]
+        return [(SENTENCE, make_embedder(spec))]
     except ModelError:  # a model without a pooling of its own
         return []
 

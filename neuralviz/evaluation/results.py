@@ -487,12 +487,6 @@ EXPLAINED: dict[Measure, str] = {
 # --- published numbers ---------------------------------------------------------------------------
 
 MPNET = "all-mpnet-base-v2"
-MODELS = {"mean": "all-MiniLM-L6-v2", f"mean of {MPNET}": MPNET}
-BERT = "bert-base-uncased"  # of all others
-TOTALS = {  # that the paper counted
-    "pairs": {"stsb": 180_492, "mrpc": 2_953_956},
-    "triplets": {"stsb": 455_624, "mrpc": 24_472_808, "asset": 155_511_620},
-}
 VALUES = (
     "spearman", "kendall_c", "kendall_b", "pairs.wrong", "pairs.same", "pairs.diff",
     "triplets.wrong", "triplets.same", "triplets.diff", "triplets.shared",
@@ -522,14 +516,14 @@ def find_published(data: DataSet, name: str, model_id: str = "") -> Published | 
     values, tables = {}, set()
     for path in VALUES:
         measure, dot, _ = path.partition(".")
-        is_alike = not dot or n_relations.get(measure) == TOTALS[measure].get(data.benchmark, -1)
+        is_alike = not dot or str(n_relations.get(measure)) == line[f"{measure}_total"]
         if (text := line[path]) and is_alike:
             values[path] = int(text) if text.isdigit() else float(text)
             tables.add(int(line[f"{measure if dot else 'correlations'}_table"]))
     if not tables:
         return None
     source = f"Table{'s' * (len(tables) > 1)} {joined([str(n) for n in sorted(tables)])}"
-    return Published(MODELS.get(name, BERT), source, values)
+    return Published(line["model"], source, values)
 
 
 @cache

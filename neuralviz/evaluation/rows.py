@@ -19,7 +19,7 @@ from neuralviz.errors import SettingsError, check_choice
 from neuralviz.layers.settings import PARTS
 from neuralviz.micro_tuning.settings import DEFAULT_BLUEPRINTS, PRECISIONS
 from neuralviz.models import BUNDLED
-from neuralviz.models.shared import LOADERS, Loaders
+from neuralviz.models.shared import LOADERS
 
 NOTHING_IMPORTED: Mapping[str, EmbedderSpec] = MappingProxyType({})
 ABLATION_EPOCHS = "5"  # as in the paper's ablations
@@ -71,13 +71,10 @@ def spec_rows(specs: Sequence[EmbedderSpec]) -> tuple[Row, ...]:
 
 
 def experiment_rows(
-    names: str | Sequence[str],
-    typed: Mapping[str, str],
-    model_id: str | None,
-    loaders: Loaders = LOADERS,
+    names: str | Sequence[str], typed: Mapping[str, str], model_id: str | None
 ) -> tuple[Row, ...]:
     """Distinct rows of `EXPERIMENTS`; SettingsError for an unknown name or unusable option."""
-    maker = RowMaker(typed, model_id, loaders)
+    maker = RowMaker(typed, model_id)
     tables: dict[str, tuple[Row, ...]] = {}
     for name in [names] if isinstance(names, str) else names:
         check_choice("experiment", name, EXPERIMENTS)
@@ -131,7 +128,6 @@ def _join_tables(tables: Mapping[str, Sequence[Row]]) -> tuple[Row, ...]:
 class RowMaker:
     typed: Mapping[str, str]  # options of every row whose method has them
     model_id: str | None  # None: each method's own
-    loaders: Loaders
     used: set[str] = field(default_factory=set)  # typed options that a method has
 
     def make(self, label: str, method: str, published: str = "", **fixed: str) -> Row:
@@ -193,7 +189,7 @@ def _ablations(maker: RowMaker) -> Iterable[Row]:
 
 @_declare("layers", "Neural embeddings with one layer of the head left out (Tables 5 to 8).")
 def _layers(maker: RowMaker) -> Iterable[Row]:
-    names = maker.loaders["masked"](maker.model_id or BUNDLED).head_layers
+    names = LOADERS["masked"](maker.model_id or BUNDLED).head_layers
     return _leave_out(maker, "L", "layers", names, ",")
 
 
@@ -235,7 +231,7 @@ def _learning_rates(maker: RowMaker) -> Iterable[Row]:
 )
 def _layer_by_layer(maker: RowMaker) -> Iterable[Row]:
     maker = maker.of_masked()
-    for n in range(maker.loaders["text"](str(maker.model_id)).n_blocks + 1):
+    for n in range(LOADERS["text"](str(maker.model_id)).n_blocks + 1):
         yield maker.make(f"layer {n}", "mean", layer=str(n))
 
 

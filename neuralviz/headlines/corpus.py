@@ -187,7 +187,7 @@ def describe_landing(
 
     Half of the nearest texts or more have it, and chance, corrected for all labels, is 5% at most.
     """
-    near = []
+    near: dict[str, list[str]] = {}
     for method, labels_near in zip(methods, labels, strict=True):
         counts, k = Counter(filter(None, labels_near)).most_common(2), len(labels_near)
         (label, n), (_, next_n) = [*counts, ("", 0), ("", 0)][:2]
@@ -196,9 +196,10 @@ def describe_landing(
             among = f"{n} of its {many(k, 'nearest text')} {verb}"
             if n == k:
                 among = f"its {k} nearest texts all have" if k > 1 else "its nearest text has"
-            near.append(f"by {method}, {among} the {name} **{quote(label)}**")
+            near.setdefault(f"{among} the {name} **{quote(label)}**", []).append(method)
     if near:
-        return f"“{sentence}”: {'; '.join(near)}."
+        clauses = [f"by {joined(named)}, {claim}" for claim, named in near.items()]
+        return f"“{sentence}”: {'; '.join(clauses)}."
     texts = [f"“{text}” by **{method}**" for text, method in zip(nearest, methods, strict=True)]
     if len(nearest) > 1 and len(set(nearest)) == 1:
         texts = [f"“{nearest[0]}”"]

@@ -73,14 +73,12 @@ def describe_words(
         drawn = [pairs.contributions] if by_pair else sums
         most = int(np.argmax([np.abs(parts).sum() for parts in drawn]))
         if do_cancel(drawn[most]):
-            noun = "parts" if abs(sums[most][-1]) >= 0.005 else f"{pairs.units[most]}s"
-            parts = "pairs" if by_pair else f"{noun} of {sides[most]}"
-            adding = drawn[most].clip(0).sum()
-            values = adding, adding - pairs.cosine, pairs.cosine
-            plus, minus, cosine = (number(float(value), ".2f") for value in values)
+            parts = "pairs of words" if by_pair else f"parts of {sides[most]}"
+            adding = float(drawn[most].clip(0).sum())
+            plus, minus = (number(value, ".1f") for value in (adding, adding - pairs.cosine))
             notes.append(
-                f"By {method}, large parts cancel: the {parts} that add have {plus} together, "
-                f"those that subtract {minus}, which leaves a cosine similarity of {cosine}."
+                f"By {method}, the {parts} add about {plus} and take away about {minus}, which "
+                f"leaves {number(pairs.cosine, '.2f')}."
             )
             continue
         claim, peak = _name_most(pairs, sums, sides)
@@ -91,7 +89,8 @@ def describe_words(
             notes += [rest] * bool(sums[side][-1] > peak)
     named = [f"by {joined(methods)}, {claim}" for claim, methods in claims.items()]
     unit = " or ".join(sorted({*next(iter(by_method.values())).units}))
-    first = f"The {unit} that adds most to the cosine similarity: {'; '.join(named)}." * bool(named)
+    first = f"The {unit} that adds most to the cosine similarity of {joined(sides)}"
+    first = f"{first}: {'; '.join(named)}." * bool(named)
     return "\n\n".join(filter(None, [first, " ".join(notes)]))
 
 
@@ -105,20 +104,22 @@ def _name_most(
     pairs: NamedPairs, sums: Sequence[np.ndarray], sides: Sequence[str]
 ) -> tuple[str, float]:
     """Which word, no punctuation mark, adds most, and how much."""
-    named = [
+    parts = [
         (textwrap.shorten(name, 60, placeholder=" …"), side, float(value))
         for names, side, parts in zip(pairs[:2], sides, sums, strict=True)
         for name, value in zip(names, parts, strict=False)
-        if any(map(str.isalnum, name))
     ]
+    named = [part for part in parts if any(map(str.isalnum, part[0]))]
     peak = max((value for *_, value in named), default=0.0)
     largest, cosine = number(peak, ".2f"), number(pairs.cosine, ".2f")
     if round(peak, 2) <= 0:
         return f"none (of {cosine})", peak
     rest = f"of {cosine}" if peak <= pairs.cosine else f"all else takes that down to {cosine}"
     first = [f"“{name}” in {side}" for name, side, v in named if number(v, ".2f") == largest]
-    word = joined(first) if len(first) < 3 else "several"
-    return f"{word} ({largest}{',' * (peak > pairs.cosine)} {rest})", peak
+    word = joined(first) if len(first) < 3 else f"{len(first):,} words"
+    comma = "," * (peak > pairs.cosine)
+    beyond = "; punctuation adds more" * any(round(v, 2) > round(peak, 2) for *_, v in parts)
+    return f"{word} ({largest}{' each,' if len(first) > 1 else comma} {rest}{beyond})", peak
 
 
 def describe_unknown(words: Iterable[str]) -> str:

@@ -36,7 +36,7 @@ from neuralviz.headlines import (
 )
 from neuralviz.layers.settings import POOLING_NAMES
 from neuralviz.training.similarity.settings import RUNG_NAMES, Rung
-from neuralviz.words import joined, many, number, percent
+from neuralviz.words import counted, joined, many, number, percent
 
 if TYPE_CHECKING:
     from neuralviz.evaluation.best_layer import BestLayer, MeasuredPooling
@@ -81,9 +81,6 @@ def describe_best_layer(
     rival_name = "the last layer" if rival == len(layers) - 1 else f"layer {rival}"
     second = Entry(rival_name, best.rival_value)
     return compare_two(measured, winner, second, bounds, reason), best
-
-
-CLEARLY_LIKELIER = 0.05  # a layer's probability than that of the last
 
 
 def explain_lens(before: Lens, after: Lens | None, position: int) -> str:
@@ -138,17 +135,12 @@ def describe_lens(before: Lens, after: Lens | None, position: int) -> str:
     if not np.isfinite(after_shares[-1]):
         ending = "none, as its weights are no numbers"
         return f"{sentence} {percent(share)}, after training on the text {ending}."
-    layer = int(np.nanargmax(after_shares))
-    peak = f" (most at layer {layer}: {percent(after_shares[layer])})"
-    is_higher = bool(after_shares[layer] > after_shares[-1] + CLEARLY_LIKELIER)
-    return (
-        f"{sentence} {percent(share)}, after training on the text "
-        f"{percent(after_shares[-1])}{peak * is_higher}."
-    )
+    return f"{sentence} {percent(share)}, after training on the text {percent(after_shares[-1])}."
 
 
 TEXT_IN_SHORT = (
-    f"**sbert-wk**: {METHOD_LINES['sbert-wk']}. Green: the words named first. **Start**: a mark "
+    "**Embedding**: the list of numbers that stands for a text. "
+    f"**sbert-wk**: {METHOD_LINES['sbert-wk']}. Green: the words named above. **Start**: a mark "
     "that the model reads before the text."
 )
 
@@ -164,18 +156,16 @@ def explain_layers(headline: str) -> str:
     ).rstrip()
 
 
-def describe_text(
-    words: Sequence[FollowedWord], weights: TokenWeights, punctuation: float = 0.0
-) -> str:
-    """The most important words of an embedding, and a larger share of ``punctuation``."""
+def describe_text(words: Sequence[FollowedWord], weights: TokenWeights) -> str:
+    """The most important words of an embedding."""
     if not words:
         return ""
     if float(np.ptp(weights.importance)) < SAME_IMPORTANCE:
         return "All words count equally: from layer to layer, all change alike."
     named = words[: count_named(words)]
-    share, names = sum(word.importance for word in named), [_quote(word.word) for word in named]
-    marks = f", {punctuation:.0%} from punctuation" * (punctuation > words[0].importance)
-    return f"{share:.0%} of this text's sbert-wk embedding comes from {joined(names)}{marks}."
+    share, names = sum(round(100 * w.importance) for w in named), [_quote(w.word) for w in named]
+    verb = "counts" if len(names) == 1 else "count"
+    return f"Of the words, {joined(names)} {verb} most: {share}% of the text's sbert-wk embedding."
 
 
 def count_named(words: Sequence[FollowedWord]) -> int:
@@ -253,9 +243,11 @@ def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
         interval = write_lead(0, bounds, is_share=False)[1]
         rival = best.name + ", a simple formula" * (best.name == LINEAR)
         follows = " These pairs give no reason to prefer the network." * (bounds[0] <= 0)
-        choice = f" chosen on {ladder.test.n_dev:,} other pairs" * (len(ladder.rungs) > 1)
+        name, n = f"**{rung.name}**", len(ladder.rungs)
+        choice = f"best of {counted(n)} networks on {ladder.test.n_dev:,} other pairs, {name},"
+        subject = choice if n > 1 else f"network {name}"
         sentence = (
-            f"The network{choice}, **{rung.name}**, {verb} {rival}: its Spearman correlation with "
+            f"The {subject} {verb} {rival}: its Spearman correlation with "
             f"people's scores is {first} on {pairs}, against {second}.\n\n"
             f"The difference is {negation}significant (95% interval: {interval}).{follows}"
         )

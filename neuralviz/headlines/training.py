@@ -21,9 +21,9 @@ from neuralviz.training.settings import PAIR_LINES, TrainingSettings
 from neuralviz.words import joined, many, number
 
 
-def trained_part(settings: TrainingSettings, table: str = "the embedding table") -> str:
+def trained_part(settings: TrainingSettings) -> str:
     """The part of a model that is trained, such as “the whole model”."""
-    part = table if settings.part == "table" else "the whole model"
+    part = "the embedding table" if settings.part == "table" else "the whole model"
     if settings.frozen_blocks:
         part = f"all but the first {many(settings.frozen_blocks, 'block')}"
     return f"{part} from random weights" if settings.start == "random" else part
@@ -84,7 +84,7 @@ def _describe_change(lessons: Sequence[Lesson], label: str) -> str:
     return "\n\n".join([f"{begin(point)}: {sentence}, {joined(ends)}.", *doubts])
 
 
-def describe_untrained(lessons: Sequence[Lesson], table: str = "the embedding table") -> str:
+def describe_untrained(lessons: Sequence[Lesson]) -> str:
     """What the whole model reaches untrained where another part is trained; else empty."""
     whole = lessons[0].untrained
     if whole is None:
@@ -92,7 +92,7 @@ def describe_untrained(lessons: Sequence[Lesson], table: str = "the embedding ta
     (share,) = write_values([whole], is_share=True)
     rivals = [lesson for lesson in lessons if len(lesson.accuracy)]
     is_better = all(_exceeds(whole, lesson.accuracy[-1, -1], lesson) for lesson in rivals)
-    subject = f"Trained: {trained_part(lessons[0].settings, table)}; the whole model"
+    subject = f"Trained: {trained_part(lessons[0].settings)}; the whole model"
     return f"{subject}, untrained, reaches {share}{', which is better' * is_better}."
 
 
@@ -101,10 +101,9 @@ def explain_pairs(lessons: Sequence[Lesson], headline: str, label: str, texts: s
     kinds = (lesson.settings.pairs for lesson in lessons)
     lines = " ".join(f"**{kind.capitalize()}**: {PAIR_LINES[kind]}." for kind in kinds)
     vote = f"{explain_prediction(label)} Training does not see the {label}. "
-    untrained = describe_untrained(lessons, "a part of the model, the vectors of words")
     terms = (
         f"Texts: {texts}. Each **step** makes the vectors (lists of numbers) of two chunks (parts "
-        f"of a text) a little more alike. {lines} {vote * bool(label)}{untrained} "
+        f"of a text) a little more alike. {lines} {vote * bool(label)}"
         f"{explain_interval(headline)}"
     )
     return terms.rstrip()

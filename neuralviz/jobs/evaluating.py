@@ -15,7 +15,7 @@ from neuralviz.evaluation.results import RESULTS_FORMAT, EvaluationPlan, Event, 
 from neuralviz.evaluation.results import Progress as EvaluationProgress
 from neuralviz.evaluation.rows import method_rows
 from neuralviz.jobs.task import KeptTask, Progress
-from neuralviz.models.shared import LOADERS, ModelRef
+from neuralviz.models.shared import ModelRef
 from neuralviz.paths import sample_data
 from neuralviz.reading.source import Source
 from neuralviz.store.corpora import CorpusStore
@@ -53,7 +53,7 @@ class Evaluate(KeptTask[Event, EvaluationState]):
                 raise StoreError("This corpus was deleted in the meantime. Choose other data.")
             if not any(isinstance(data, ProbingTask) and data.rewrites for data in self.plan.data):
                 vectors = store.vectors
-        yield from evaluate(self.plan, vectors, loaders=LOADERS, should_stop=should_stop)
+        yield from evaluate(self.plan, vectors, should_stop=should_stop)
 
     def fold(self, result: EvaluationState, events: Sequence[Event]) -> EvaluationState:
         results, doing, embedded = result.results, result.doing, dict(result.embedded)

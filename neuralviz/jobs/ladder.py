@@ -20,7 +20,7 @@ from neuralviz.evaluation.ladder_results import (
 from neuralviz.evaluation.measures import kept_vectors
 from neuralviz.jobs.task import KeptTask, LatestTask, Progress, Task
 from neuralviz.models import MINILM
-from neuralviz.models.shared import LOADERS, ModelRef, shared_text_model
+from neuralviz.models.shared import ModelRef, shared_text_model
 from neuralviz.paths import sample_data
 from neuralviz.reading.pairs import ScoredPairs, read_pairs
 from neuralviz.reading.source import Source
@@ -78,7 +78,7 @@ class ClimbLadder(_LadderTask, KeptTask[LadderEvent, Ladder]):
             split,
             self.settings,
             kept_vectors(),
-            own_embedders=evaluation.own_embeddings(model, split, loaders=LOADERS),
+            own_embedders=evaluation.own_embeddings(model, split),
             should_stop=should_stop,
         )
 

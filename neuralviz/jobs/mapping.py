@@ -34,7 +34,7 @@ from neuralviz.maps.neighbours import Neighbours
 from neuralviz.maps.projection import STAGES, ProjectionEvent, ProjectionSettings
 from neuralviz.micro_tuning.blanks import split_at_blanks
 from neuralviz.micro_tuning.events import FilledBlank, take_apart
-from neuralviz.models.shared import LOADERS, ModelRef
+from neuralviz.models.shared import ModelRef
 from neuralviz.store.corpora import CorpusStore
 from neuralviz.store.embedding import EmbeddingEvent, embed_corpus
 from neuralviz.store.importing import find_imported
@@ -165,7 +165,7 @@ class PlaceSentence(LatestTask[PlacedSentence]):
 
 def _load_embedder(spec: EmbedderSpec, kept: KeptMap) -> Embedder:
     """The embedder of a map's texts; `ModelError` if its model has changed."""
-    embedder = make_embedder(spec, LOADERS)
+    embedder = make_embedder(spec)
     if kept.embedder != embedder_id(embedder):
         raise ModelError(
             f"The model of “{method_labels([spec])[0]}” has changed since this map was made. Make "

@@ -329,7 +329,7 @@ def _ring(point: np.ndarray) -> Trace:
 
 
 def _star(sentence: str, place: np.ndarray) -> Trace:
-    symbol, size = ("star", 16) if len(place) == 2 else ("diamond", 9)
+    symbol, size = ("star", 13) if len(place) == 2 else ("diamond", 9)
     marker = {"symbol": symbol, "size": size, "line": {"color": "#000000", "width": 1.5}}
     hover = {"text": [_two_lines(sentence)], "hovertemplate": "%{text}<extra></extra>"}
     return _mark_trace(place[None], "markers", marker={**marker, "color": YELLOW}, **hover)

@@ -117,8 +117,8 @@ def interval_figure(chart: Chart) -> go.Figure:
         text = f"{name} {percent(value)}"
         label = {"text": text, "xanchor": side, "yanchor": "bottom", "yshift": 18 * place}
         figure.add_vline(x=value, line=_baseline_look(place), annotation=label, layer="below")
-    _move_labels(figure, list(chart.baselines.values()), chart)
     if chart.baselines:
+        _move_labels(figure, list(chart.baselines.values()), chart)
         top = WITH_BASELINE + 18 * (len(chart.baselines) - 1)
         figure.update_layout(xaxis={"range": widen(chart.ends)}, margin={"t": top})
     return figure

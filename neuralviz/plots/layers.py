@@ -209,18 +209,16 @@ def leads_figure(sides: Mapping[str, np.ndarray], word: str, *, has_head: bool) 
     """A token's [layer] probability or cosine at every layer, by ``before`` and ``after``."""
     (measure, form), write = _LENS_MEASURES[has_head], percent if has_head else format_two_places
     colours = {"before": BEFORE, "after": AFTER}
-    traces = [
-        line(
-            np.arange(len(values)),
-            values,
-            colours[moment],
-            f"layer %{{x}}, {moment}: %{{y:{form}}}",
-            name=f"{moment} training ({write(float(values[-1]))} at the last layer)",
-        )
-        for moment, values in sides.items()
-    ]
+    traces = []
+    for moment, values in sides.items():
+        named = {len(values) - 1, int(np.nan_to_num(values, nan=-np.inf).argmax())}
+        texts = [write(float(value)) * (i in named) for i, value in enumerate(values)]
+        hover, name = f"layer %{{x}}, {moment}: %{{y:{form}}}", f"{moment} training"
+        look: Trace = {"text": texts, "textposition": "top center", "cliponaxis": False}
+        traces.append(line(np.arange(len(values)), values, colours[moment], hover, name=name))
+        traces[-1] |= {**look, "mode": "lines+markers+text"}
     title = f"{measure.capitalize()} of “{escape(word)}” at every layer"
-    y = {"title": measure, "tickformat": form, "rangemode": "tozero"}
+    y = {"title": measure, "tickformat": form.replace("0", "1~"), "rangemode": "tozero"}
     return draw(traces, title, {"title": "layer", "dtick": 1}, y)
 
 

@@ -122,12 +122,11 @@ def accuracy_by_layer_figure(lessons: Sequence[Lesson], label: str) -> go.Figure
 
 
 def accuracy_by_step_figure(lessons: Sequence[Lesson], label: str) -> go.Figure:
-    """10-NN accuracy at the last layer by step, and of the whole model untrained."""
+    """10-NN accuracy at the last layer by step."""
     lines = {lesson.settings.pairs: lesson for lesson in lessons if len(lesson.accuracy)}
     ends = [float(lesson.accuracy[-1, -1]) for lesson in lines.values()]
-    whole = [share for share in [lessons[0].untrained] if share is not None]
     starts = [float(lesson.accuracy[0, -1]) for lesson in lines.values()][:1]
-    shares = write_values(ends + starts + whole, is_share=True)
+    shares = write_values(ends + starts, is_share=True)
     traces, steps = list[Trace](), list[int]()
     for (kind, lesson), share in zip(lines.items(), shares, strict=False):
         steps = [snapshot.step for snapshot in lesson.snapshots]
@@ -138,7 +137,7 @@ def accuracy_by_step_figure(lessons: Sequence[Lesson], label: str) -> go.Figure:
         traces.append(line(steps, last, PAIR_COLOURS[kind], hover, width=4, name=kind, **look))
         traces[-1]["mode"] += "+text"
     n_steps = max([lesson.steps for lesson in lessons] or [1])
-    accuracies = np.concatenate([*(trace["y"] for trace in traces), whole] if traces else [[0, 1]])
+    accuracies = np.concatenate([trace["y"] for trace in traces] or [[0, 1]])
     room = max(0.1 * np.ptp(accuracies), (_LEAST_SPAN - np.ptp(accuracies)) / 2)
     figure = draw(
         traces,
@@ -150,10 +149,6 @@ def accuracy_by_step_figure(lessons: Sequence[Lesson], label: str) -> go.Figure:
     look = {"xanchor": "right", "xshift": -8, "showarrow": False}
     for level in starts:
         figure.add_annotation(x=0, y=level, text=shares[len(ends)], **look)
-    for level in whole:
-        name = {"text": f"whole model, untrained: {shares[-1]}", "xanchor": "left", "x": 0}
-        look = {"dash": "dash", "color": BEFORE, "width": 2}
-        figure.add_hline(y=level, line=look, annotation=name | {"yanchor": "bottom"})
     return figure
 
 

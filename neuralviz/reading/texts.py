@@ -436,8 +436,9 @@ def _join_files(read_by_name: Sequence[tuple[str, ReadTexts]], notes: tuple[str,
     }
     files = tuple(file for file, read in read_by_name for _ in read.texts)
     labels[free_name("file", columns)] = files
-    if any("/" in file for file in files):
-        labels[free_name("folder", columns)] = tuple(file.rpartition("/")[0] for file in files)
+    folders = {file: file.rpartition("/")[0] for file, _ in read_by_name}
+    if any(folders.values()):
+        labels[free_name("folder", columns)] = tuple(folders[file] for file in files)
     ids = [text_id for read in reads for text_id in read.ids or [""] * len(read.texts)]
     unique, id_notes = make_ids_unique(ids)
     return ReadTexts(

@@ -15,7 +15,6 @@ import numpy as np
 from neuralviz.embedders.base import Embedder, check_count, describe_unread, has_risen
 from neuralviz.embedders.specs import EmbedderSpec, make_embedder
 from neuralviz.errors import ShouldStop, TextError, UnreadableTextError, check_stop, never
-from neuralviz.models.shared import LOADERS
 from neuralviz.models.tokens import check_texts
 from neuralviz.store.corpora import Corpus, CorpusStore
 from neuralviz.store.vectors import KeptEmbedder, VectorStore, text_keys
@@ -201,12 +200,10 @@ class EmbeddingWork:
     def keep_finished(self) -> Iterator[None]:
         """Store finished vectors on exit."""
         keepers = list(dict.fromkeys([self._whole, *self._parts]))
-        try:
+        with ExitStack() as stack:
+            for keeper in keepers:
+                stack.callback(keeper.keep)
             yield
-        finally:
-            with ExitStack() as stack:
-                for keeper in keepers:
-                    stack.callback(keeper.keep)
         for keeper in keepers:
             keeper.compact()
 
@@ -284,7 +281,7 @@ def embed(
     Raises Stopped, UnreadableTextError, StoreError if vectors cannot be stored, ModelError if a
     model is unavailable or a vector not finite, SettingsError for invalid settings.
     """
-    embedder = make_embedder(method, LOADERS) if isinstance(method, EmbedderSpec) else method
+    embedder = make_embedder(method) if isinstance(method, EmbedderSpec) else method
     if batch_size is None:
         batch_size = LEARNT_AT_ONCE if embedder.spec and embedder.spec.learns else BATCH_SIZE
     check_count(batch_size, "The batch size")
@@ -371,7 +368,7 @@ def embed_corpus(
     should_stop: ShouldStop = never,
 ) -> Generator[EmbeddingEvent]:
     """`embed` for a corpus, without vectors. StoreError if deleted, TextError if unreadable."""
-    embedder = make_embedder(method, LOADERS) if isinstance(method, EmbedderSpec) else method
+    embedder = make_embedder(method) if isinstance(method, EmbedderSpec) else method
     texts = store.texts(corpus)
     try:
         yield from embed(

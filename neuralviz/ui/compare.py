@@ -482,10 +482,10 @@ def _show_disagreements(
         parts = [part for m in (first, second) for part in specs[panel.find_place(m)].singles]
         terms = explain_methods(part.method for part in parts)
         if len(panel.results) > 2:
-            terms = f"Of the {counted(len(panel.results))} methods, these two agree least. {terms}"
+            terms = f"No two of the {counted(len(panel.results))} methods agree less. {terms}"
         if has_names:
             chosen = chosen_pair(panel.texts) or ()
-            framed = f" Framed: {name_texts(chosen)}." if len(set(chosen)) > 1 else ""
+            framed = f" Framed: the chosen {name_texts(chosen)}." if len(set(chosen)) > 1 else ""
             st.markdown(terms + framed)
             named = [*(panel.furthest_apart or ()), *chosen]
             show_beginnings(panel.texts, named)

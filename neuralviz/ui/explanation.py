@@ -34,10 +34,6 @@ AS_IS, CENTRED = "As it is", "Minus the mean"
 WORDS, ALL_PAIRS, LAYERS = "Words", "All pairs", "Layers"
 READING_HELP = "Minus the mean: without what all compared texts have in common, their mean vector."
 NO_WORD = "no word"  # the name of what belongs to none, and what that is
-REST_IN_SHORT = {
-    "special tokens": "marks that the model adds",
-    "weight decay": "a slight shrinking of all weights",
-}
 MOST_WORDS = 40  # of a text; longer ones are explained by sentences
 LISTED = 6  # pairs of each method
 Matrix = tuple[Sequence[str], Sequence[str], np.ndarray]  # names of rows, of columns, values
@@ -163,14 +159,12 @@ def _show_words(
                 key=key,
                 height=150 + 44 * len(sums),
             )
-    rest = joined([*dict.fromkeys(name for part in chosen.values() for name in part.rest if name)])
-    for term, line in REST_IN_SHORT.items():
-        rest = rest.replace(term, line)
+    has_rest = any(name for part in chosen.values() for name in part.rest)
     st.markdown(
         "Orange words make the texts more similar, purple ones less, each row in its own range of "
         "colours. A row adds up to its *sum*, the cosine similarity (all are rounded)."
-        + f" *No word*: what comes from none ({rest})."
-        * bool(rest)
+        + " *No word*: what comes from none, such as the marks that a model adds to a text."
+        * has_rest
     )
     rows = [
         {"method": method, sides[0]: a, sides[1]: b, "adds": value}

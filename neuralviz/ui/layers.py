@@ -235,7 +235,7 @@ def _show_words(result: FollowedText | None, live: bool) -> None:
     words, provenance = followed_words(states, weights.importance), _describe_text(latest)
     shares = word_importance(states, weights.importance)
     punctuation = float(shares.sum()) - sum(word.importance for word in words)
-    headline = plain(headlines.describe_text(words, weights, punctuation))
+    headline = plain(headlines.describe_text(words, weights))
     with dim_old_results(TEXT_KEY, latest.result is not result), slide(TEXT_KEY, headline):
         if latest.result.is_hardly_read:
             st.warning(plain(warn_of_unread("this text", latest.task.model.id)))

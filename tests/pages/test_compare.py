@@ -269,7 +269,7 @@ def test_words_of_a_pair_stand_for_the_chosen_texts() -> None:
             assert explanation.cosine == pytest.approx(first @ second, abs=1e-4)
             assert explanation.contributions.sum() == pytest.approx(explanation.cosine, abs=1e-9)
     assert "A row adds up to its *sum*, the cosine similarity" in read_page(page)
-    assert "No word*: what comes from none (a slight shrinking of all weights" in read_page(page)
+    assert "No word*: what comes from none, such as the marks" in read_page(page)
     assert re.search(r"word that adds most .* by mean, “\w+” in text [12]", read_page(page))
     for detail in ("All pairs", "Layers", "Words"):
         page.segmented_control(key="why-detail").set_value(detail).run()

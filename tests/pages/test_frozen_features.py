@@ -43,8 +43,9 @@ def test_it_opens_with_the_recorded_ladder_and_trains_nothing_by_itself() -> Non
     page = page_at("frozen_features", 120).run()
     assert not page.exception
     assert "Recorded run. Press “Train” to see it live." in read_page(page)
-    assert "network chosen on 60 other pairs, **Log-variance loss**, does not beat" in read_page(
-        page
+    assert (
+        "best of four networks on 60 other pairs, **Log-variance loss**, does not beat"
+        in read_page(page)
     )
     assert "Spearman correlation with people's scores is" in read_page(page)
     assert "frozen-runs" not in page.session_state

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
+from unittest.mock import patch
 
 import numpy as np
 import plotly.graph_objects as go
@@ -235,7 +236,8 @@ def paraphrases(quality: str = "form") -> ParaphraseData:
 def rows_of(experiment: str) -> tuple[Row, ...]:
     model = SimpleNamespace(head_layers=["one", "two"], n_blocks=6)
     loaders = dict.fromkeys(("masked", "text"), lambda _id: model)
-    return experiment_rows(experiment, {}, None, loaders)
+    with patch.dict("neuralviz.models.shared.LOADERS", loaders):
+        return experiment_rows(experiment, {}, None)
 
 
 def test_epochs_rates_and_layers_are_sweeps_of_one_option() -> None:

@@ -115,6 +115,7 @@ def test_every_rung_has_its_line_before_it_is_there() -> None:
     assert (siamese.x[0], siamese.marker.color) == (0.8, RUNG_COLOURS["siamese"])
     assert siamese.error_x.array[0] == pytest.approx(0.1)
     assert np.isnan(missing.x[0])
+    assert list(ladder_figure([], ("siamese",)).layout.yaxis.categoryarray) == ["Siamese encoders"]
     assert (list(published.x), list(published.y)) == ([0.697], ["Siamese encoders"])
     assert "gpt2-medium" in published.name
     assert list(seeds.x) == [0.75, 0.85]

@@ -156,5 +156,5 @@ def test_the_accuracies_before_and_after_are_written_and_steps_end_with_the_last
     figure = accuracy_by_step_figure(known, "chapter")
     assert [line.text[-1] for line in figure.data] == ["crops<br>63%", "dropout<br>58%"]
     written = [note.text for note in figure.layout.annotations]
-    assert written == ["59%", "whole model, untrained: 70%"]
+    assert written == ["59%"]
     assert figure.layout.xaxis.tickvals[-1] == crops.steps == dropout.steps
