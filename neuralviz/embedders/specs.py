@@ -27,7 +27,7 @@ from neuralviz.micro_tuning.settings import (
     is_fast,
 )
 from neuralviz.models import BUNDLED, MINILM
-from neuralviz.models.shared import LOADERS, Loaders, ModelKind, ModelRef, judging_model
+from neuralviz.models.shared import JUDGES, LOADERS, Loaders, ModelKind, ModelRef
 from neuralviz.words import joined
 
 JOIN = "+"
@@ -261,8 +261,9 @@ class EmbedderSpec:
     @property
     def judges(self) -> list[str]:
         """Ids of the models that say which texts it hardly reads, as far as they are loaded."""
-        judges = {judging_model(part.model_id): METHODS[part.method].kind for part in self.singles}
-        return [j for j, kind in judges.items() if j == BUNDLED or kind != "sentence-transformer"]
+        kinds = {part.model_id: METHODS[part.method].kind for part in self.singles}
+        loaded = [m for m, kind in kinds.items() if m in JUDGES or kind != "sentence-transformer"]
+        return list(dict.fromkeys(JUDGES.get(model_id, model_id) for model_id in loaded))
 
     @property
     def learns(self) -> bool:

@@ -12,7 +12,7 @@ from neuralviz.evaluation.similarity import most_similar
 from neuralviz.headlines import begin, write_range, write_times
 from neuralviz.micro_tuning.blanks import describe_blanks, read_hidden_word
 from neuralviz.models import BUNDLED
-from neuralviz.models.shared import judging_model
+from neuralviz.models.shared import JUDGES
 from neuralviz.words import (
     joined,
     many,
@@ -114,7 +114,7 @@ def describe_warnings(record: RunRecord) -> list[str]:
 
 def warn_of_unread(texts: str, model_id: str) -> str:
     """A warning of ``texts``, such as “text 3”, as of `find_hardly_read`."""
-    language = " reads English and" * (judging_model(model_id) == BUNDLED)
+    language = " reads English and" * (JUDGES.get(model_id, model_id) == BUNDLED)
     whose = "their" if texts.startswith("texts ") else "its"
     return f"The model{language} hardly reads {texts}: choose a model that knows {whose} words."
 

@@ -25,7 +25,7 @@ from neuralviz.micro_tuning.settings import (
 )
 from neuralviz.models import BUNDLED, LanguageModel
 from neuralviz.models.bundled import text_reader
-from neuralviz.models.shared import judging_model, shared_lens_model
+from neuralviz.models.shared import JUDGES, shared_lens_model
 from neuralviz.models.tokens import TokenizedText, batch_while, tokenize
 
 BATCH = 16  # texts per watched batch, at most
@@ -74,7 +74,7 @@ def find_hardly_read(
 
     Of a model without layers to tune, only texts that are spelt out are known to be so.
     """
-    judge = judging_model(model_id)
+    judge = JUDGES.get(model_id, model_id)
 
     def is_hardly_read(text: TokenizedText) -> bool:
         n, n_words = text.in_pieces.sum(), len(text.in_pieces)

@@ -28,6 +28,7 @@ T = TypeVar("T")
 ModelKind = Literal["masked", "text", "sentence-transformer"]
 
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
+JUDGES = {MINILM: BUNDLED}  # which says what texts the former hardly reads: one vocabulary
 KEPT = 3  # models; the least recently used goes first
 
 RECORD_FILE = "neuralviz.json"  # in the folder: how it was trained
@@ -83,11 +84,6 @@ def shared_lens_model(model_id: str) -> TextModel:
     """The model with its prediction head, if it has one."""
     load = shared_model if _has_head(ModelRef.from_id(model_id)) else shared_text_model
     return load(model_id)
-
-
-def judging_model(model_id: str) -> str:
-    """The model that says which texts another one hardly reads: one vocabulary has one."""
-    return BUNDLED if model_id == MINILM else model_id
 
 
 @lru_cache
