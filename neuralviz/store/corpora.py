@@ -9,7 +9,7 @@ import secrets
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -199,7 +199,7 @@ class CorpusStore:
         rows = corpus_rows(read.texts, [read.labels[column.name] for column in columns], read.ids)
         n_distinct = len(np.unique(text_keys(read.texts)))
         corpus = replace(self.new(name, columns), n_texts=len(rows), n_distinct=n_distinct)
-        return self.announce(corpus, partial(self.database.create, texts_table(corpus), rows))
+        return self.announce(corpus, rows)
 
     def new(self, name: str, columns: tuple[Column, ...], source: str = "") -> Corpus:
         """Describe a corpus whose rows are yet to be written and counted."""
@@ -214,17 +214,16 @@ class CorpusStore:
             source=source,
         )
 
-    def announce(
-        self, corpus: Corpus, write_rows: Callable[[], None] = lambda: None, wait: float = WAIT
-    ) -> Corpus:
-        """Write and register a corpus, or return an earlier one of the same files."""
+    def announce(self, corpus: Corpus, rows: pa.Table | None = None, wait: float = WAIT) -> Corpus:
+        """Register a corpus and write its rows, or return an earlier one of the same files."""
         with self.database.lock(wait):
             earlier = corpus.source and self.find_source(corpus.name, corpus.source)
             if earlier:
                 self.database.drop(texts_table(corpus))
                 return earlier
             rival_names = [rival.name for rival in self.corpora()]
-            write_rows()
+            if rows is not None:
+                self.database.create(texts_table(corpus), rows)
             kept = replace(corpus, name=free_name(corpus.name, rival_names))
             self.database.registry("corpora").add([_registry_row(kept)])
             return kept
