@@ -19,7 +19,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -81,8 +80,8 @@ def keep_vectors(store: CorpusStore, n: int, dim: int) -> KeptEmbedder:
         size = min(BLOCK, n - start)
         keys = text_keys(str(row) for row in range(start, start + size))
         rows = vector_rows(keys, made_up.draw(size, number), np.full((size, 2), np.nan))
-        add = partial(store.database.open(vectors_table(embedder)).add, rows)
-        store.database.write(add)
+        with store.database.lock():
+            store.database.open(vectors_table(embedder)).add(rows)
     return embedder
 
 

@@ -378,7 +378,8 @@ def add_on_cluster(
         )
         fragments = [fragment for piece in pieces for fragment in piece.get("fragments", [])]
         schema = corpus_rows([], [[]] * len(columns)).schema
-        database.write(partial(make_table, database, table, schema, fragments), PATIENCE)
+        with database.lock(PATIENCE):
+            make_table(database, table, schema, fragments)
         counted = replace(corpus, columns=columns, n_texts=n_texts, n_distinct=0)
         counted = replace(counted, n_distinct=store.n_distinct(counted, n_texts))
         announced = store.announce(counted, wait=PATIENCE)  # another driver may have been faster

@@ -11,7 +11,7 @@ from neuralviz.errors import SettingsError
 from neuralviz.evaluation.best_layer import MeasuredPooling, resample
 from neuralviz.evaluation.bootstrap import interval, paired_interval
 from neuralviz.evaluation.data import STS_TEST, digest_texts
-from neuralviz.evaluation.results import finite_mean
+from neuralviz.evaluation.results import Bounds, finite_mean
 from neuralviz.files import RecordFormat
 from neuralviz.layers.settings import PoolingName
 from neuralviz.reading.pairs import Scale
@@ -35,8 +35,6 @@ SENTENCE = "sentence embedding"
 NEURAL = "neural embedding"
 BASELINES = (FLOOR, LINEAR, SENTENCE, NEURAL)
 PUBLISHED_OF = "gpt2-medium"
-
-Bounds = tuple[float, float]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -128,18 +127,15 @@ class KeptMaps:
                 "cluster": pa.array(clusters.labels.astype(np.int32, copy=False)),
             },
         }
-
-        def register() -> None:
-            entry = _entry(kept) | {"fitted": npz_bytes({}, projection.fitted)}
-            merge = self._database.registry("maps").merge_insert("id")
-            merge.when_not_matched_insert_all().execute([entry])
-
         with ExitStack() as unused:
             for name, columns in tables.items():
                 unused.callback(self._drop, name)
-                create = partial(self._database.create, name, pa.table(columns))
-                self._database.write(create, PATIENCE)
-            self._database.write(register, PATIENCE)
+                with self._database.lock(PATIENCE):
+                    self._database.create(name, pa.table(columns))
+            with self._database.lock(PATIENCE):
+                entry = _entry(kept) | {"fitted": npz_bytes({}, projection.fitted)}
+                merge = self._database.registry("maps").merge_insert("id")
+                merge.when_not_matched_insert_all().execute([entry])
             undo = unused.pop_all()
         first = self.find(corpus, embedder, kept.settings) or kept
         if first.table != kept.table:  # another process was faster
@@ -179,21 +175,18 @@ class KeptMaps:
 
     def rename_cluster(self, corpus: Corpus, kept: KeptMap, cluster: int, name: str) -> KeptMap:
         """Name a cluster; without a name its words do. Raises StoreError if the map is gone."""
-
-        def write() -> KeptMap:
+        with self._database.lock():
             renamed = self.by_id(corpus, kept.id).rename_cluster(cluster, name)
             values = {"about": _entry(renamed)["about"]}
             self._database.registry("maps").update(where=f"id = '{kept.id}'", values=values)
             return renamed
 
-        return self._database.write(write)
-
     def delete(self, kept: KeptMap) -> None:
         self._database.forget("maps", id=kept.id)
 
     def _drop(self, table: str) -> None:
-        with suppress(StoreError):
-            self._database.write(partial(self._database.drop, table))
+        with suppress(StoreError), self._database.lock():
+            self._database.drop(table)
 
     def _read_neighbours(self, kept: KeptMap, rows: np.ndarray | None = None) -> Neighbours:
         table = self._read(_fit_table(kept), ["neighbours", "distances"], rows)

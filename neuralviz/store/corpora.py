@@ -9,7 +9,7 @@ import secrets
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -199,7 +199,7 @@ class CorpusStore:
         rows = corpus_rows(read.texts, [read.labels[column.name] for column in columns], read.ids)
         n_distinct = len(np.unique(text_keys(read.texts)))
         corpus = replace(self.new(name, columns), n_texts=len(rows), n_distinct=n_distinct)
-        return self.announce(corpus, partial(self.database.create, texts_table(corpus), rows))
+        return self.announce(corpus, rows)
 
     def new(self, name: str, columns: tuple[Column, ...], source: str = "") -> Corpus:
         """Describe a corpus whose rows are yet to be written and counted."""
@@ -214,23 +214,19 @@ class CorpusStore:
             source=source,
         )
 
-    def announce(
-        self, corpus: Corpus, write_rows: Callable[[], None] = lambda: None, wait: float = WAIT
-    ) -> Corpus:
-        """Write and register a corpus, or return an earlier one of the same files."""
-
-        def write() -> Corpus:
+    def announce(self, corpus: Corpus, rows: pa.Table | None = None, wait: float = WAIT) -> Corpus:
+        """Register a corpus and write its rows, or return an earlier one of the same files."""
+        with self.database.lock(wait):
             earlier = corpus.source and self.find_source(corpus.name, corpus.source)
             if earlier:
                 self.database.drop(texts_table(corpus))
                 return earlier
             rival_names = [rival.name for rival in self.corpora()]
-            write_rows()
+            if rows is not None:
+                self.database.create(texts_table(corpus), rows)
             kept = replace(corpus, name=free_name(corpus.name, rival_names))
             self.database.registry("corpora").add([_registry_row(kept)])
             return kept
-
-        return self.database.write(write, wait)
 
     def check_kept(self, corpus: Corpus) -> None:
         """Raises StoreError if the corpus was deleted."""
@@ -267,24 +263,19 @@ class CorpusStore:
         if any(rival.name == name and rival.id != corpus.id for rival in self.corpora()):
             raise StoreError(f"A corpus named “{name}” already exists. Choose another name.")
         condition = f"id = '{corpus.id}'"
-        registry = self.database.registry
-        self.database.write(
-            lambda: registry("corpora").update(where=condition, values={"name": name})
-        )
+        with self.database.lock():
+            self.database.registry("corpora").update(where=condition, values={"name": name})
         return self.corpus(corpus.id)
 
     def leave_out(self, corpus: Corpus, keys: np.ndarray) -> Corpus | None:
         """Remove texts by their keys; None, with nothing removed, if the corpus has maps."""
         condition = key_in(keys)
-
-        def write() -> Corpus | None:
+        with self.database.lock(PATIENCE):
             maps = self.database.entries("maps", ("id", "corpus", "created"))
             if any(row["corpus"] == corpus.id for row in maps):
                 return None
             self.database.open(texts_table(corpus)).delete(condition)
             return self._update_counts(corpus)
-
-        return self.database.write(write, PATIENCE)
 
     def recount(self, corpus: Corpus) -> Corpus:
         """Correct the text counts after an interrupted `leave_out`."""
@@ -292,10 +283,11 @@ class CorpusStore:
             n_texts = self.database.open(texts_table(corpus)).count_rows()
         if n_texts == corpus.n_texts:
             return corpus
-        return self.database.write(lambda: self._update_counts(corpus), PATIENCE)
+        with self.database.lock(PATIENCE):
+            return self._update_counts(corpus)
 
     def _update_counts(self, corpus: Corpus) -> Corpus:
-        """Must run within `Database.write`."""
+        """Must run within `Database.lock`."""
         n_texts = self.database.open(texts_table(corpus)).count_rows()
         counted = replace(corpus, n_texts=n_texts, n_distinct=self.n_distinct(corpus, n_texts))
         values = {"about": _registry_row(counted)["about"]}
@@ -305,13 +297,10 @@ class CorpusStore:
     def delete(self, corpus: Corpus) -> None:
         """Delete a corpus, its maps and results, and vectors that no other corpus uses."""
         mine = np.unique(self.keys(corpus))
-
-        def delete() -> None:
+        with self.database.lock():
             self.database.registry("corpora").delete(f"id = '{corpus.id}'")
             self.database.drop(texts_table(corpus))
             forget_results(corpus_view(corpus.id))
-
-        self.database.write(delete)
         self.database.forget("maps", corpus=corpus.id)
         remaining_keys = [self.keys(kept_corpus) for kept_corpus in self._list_corpora()]
         self.vectors.forget(
@@ -426,5 +415,6 @@ def add_once(store: CorpusStore, name: str, add: Callable[[], Corpus]) -> Corpus
         if mark.exists():
             return None
         corpus = add()
-        store.database.write(mark.touch)
+        with store.database.lock():
+            mark.touch()
     return corpus

@@ -7,12 +7,12 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +35,6 @@ WAIT = 60.0  # seconds to wait for other writers
 PATIENCE = 3600.0  # seconds to wait after long work: compaction may take that long
 _SOURCE = re.compile(r",? ?(location: )?/?[\w@./-]+\.rs:\d+(:\d+)?")
 
-T = TypeVar("T")
 Rows = Sequence[int] | np.ndarray
 
 _REGISTRIES = {  # columns of the tables that list what is stored
@@ -62,7 +61,7 @@ class Database:
     def create(
         self, table: str, rows: pa.Table | None = None, schema: pa.Schema | None = None
     ) -> None:
-        """Create a table within `write`; without rows, only if it does not exist."""
+        """Create a table within `lock`; without rows, only if it does not exist."""
         self._connect().create_table(table, data=rows, schema=schema, exist_ok=rows is None)
 
     def place(self, table: str) -> Path:
@@ -79,7 +78,7 @@ class Database:
             self._connect().drop_table(table)
 
     def registry(self, name: str) -> Table:
-        """Open a registry within `write`; create it if it does not exist."""
+        """Open a registry within `lock`; create it if it does not exist."""
         types = {"dim": pa.int32(), "fitted": pa.binary()}
         columns = [(column, types.get(column, pa.string())) for column in _REGISTRIES[name]]
         if not self._is_there(name):
@@ -100,14 +99,11 @@ class Database:
         if not forgotten:
             return
         condition = " AND ".join(f"{column} = '{value}'" for column, value in values.items())
-
-        def delete() -> None:
+        with self.lock():
             self.registry(registry).delete(condition)
             for content in (json.loads(row["about"]) for row in forgotten):
                 self.drop(content["table"])
                 self.drop(content["fit"])
-
-        self.write(delete)
 
     @contextmanager
     def reading(self, missing: str = "") -> Iterator[None]:
@@ -120,12 +116,13 @@ class Database:
             sentence = f"Could not read the saved corpora in {self.folder}"
             raise folder_error(f"{sentence} ({_describe_error(str(error))}).", "read") from error
 
-    def write(self, action: Callable[[], T], wait: float = WAIT) -> T:
-        """Run ``action`` under the write lock. Not reentrant; StoreError on failure or timeout."""
+    @contextmanager
+    def lock(self, wait: float = WAIT) -> Iterator[None]:
+        """Hold the write lock. Not reentrant; StoreError on failure or timeout."""
         try:
             self._prepare()
             with FileLock(self.folder / "writing.lock", timeout=wait):
-                return action()
+                yield
         except Timeout as error:
             raise StoreError(
                 "Another process is writing to the saved corpora. Try again when it has "
@@ -265,11 +262,12 @@ def tidy(folder: Path) -> None:
         for table in database.tables():
             with suppress(StoreError, OSError):
                 if table not in announced:
-                    database.write(partial(_tidy_table, database, table), wait=0)
+                    with database.lock(wait=0):
+                        _tidy_table(database, table)
 
 
 def _tidy_table(database: Database, table: str) -> None:
-    """Tidy vectors and unannounced texts within `Database.write`."""
+    """Tidy vectors and unannounced texts within `Database.lock`."""
     place = database.place(table)
     age = timedelta(seconds=time.time() - max(path.stat().st_mtime for path in place.rglob("*")))
     if table.startswith("texts-") and age > LEFT_OVER_FOR:

@@ -10,7 +10,6 @@ import json
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,20 +62,19 @@ def read_index(database: Database, embedder: KeptEmbedder) -> VectorIndex | None
 
 def build_index(database: Database, embedder: KeptEmbedder) -> VectorIndex | None:
     """Build or update an index; None for few vectors. Readers never wait."""
-    return database.write(partial(_update_index, database, embedder), PATIENCE)
+    with database.lock(PATIENCE):
+        return _update_index(database, embedder)
 
 
 def index_texts(store: CorpusStore, corpus: Corpus) -> None:
     """Build the index that finds rows of a large corpus by text key."""
-
-    def make() -> None:
+    store.check_kept(corpus)
+    if corpus.n_texts < INDEXED_FROM:
+        return
+    with store.database.lock(PATIENCE):
         table = store.database.open(texts_table(corpus))
         if not has_index(table, _KEY):
             _index_keys(table)
-
-    store.check_kept(corpus)
-    if corpus.n_texts >= INDEXED_FROM:
-        store.database.write(make, PATIENCE)
 
 
 def nearest_keys(
@@ -130,7 +128,7 @@ def rows_of_keys(
 
 
 def _update_index(database: Database, embedder: KeptEmbedder) -> VectorIndex | None:
-    """`build_index` within `Database.write`."""
+    """`build_index` within `Database.lock`."""
     table = database.open(vectors_table(embedder))
     n_rows = table.count_rows()
     if n_rows < INDEXED_FROM:

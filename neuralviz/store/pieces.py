@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -49,7 +48,7 @@ def write_piece(database: Database, table: str, rows: pa.Table, mode: str = "app
 
 
 def make_table(database: Database, table: str, schema: pa.Schema, fragments: Sequence[str]) -> None:
-    """Create a table from fragments, in their order, within `Database.write`; delete others."""
+    """Create a table from fragments, in their order, within `Database.lock`; delete others."""
     pieces = [lance.FragmentMetadata.from_json(fragment) for fragment in fragments]
     overwrite = lance.LanceOperation.Overwrite(schema, pieces)
     dataset = lance.LanceDataset.commit(database.place(table), overwrite)
@@ -92,13 +91,14 @@ def commit_pieces(
     for embedder in embedders:
         mine = [piece for piece in pieces if piece.embedder == embedder.id]
         if mine:
-            database.write(partial(_commit, database, vectors, embedder, mine), PATIENCE)
+            with database.lock(PATIENCE):
+                _commit(database, vectors, embedder, mine)
 
 
 def _commit(
     database: Database, vectors: KeptVectors, embedder: KeptEmbedder, pieces: Sequence[Piece]
 ) -> None:
-    """Append new texts and merge the others; must run within `Database.write`."""
+    """Append new texts and merge the others; must run within `Database.lock`."""
     path = database.place(vectors_table(embedder))
     version = lance.dataset(path).version
     pieces = [piece for piece in pieces if all(file.exists() for file in _list_files(path, piece))]
@@ -128,9 +128,11 @@ def _commit(
 @contextmanager
 def shared_folder(database: Database) -> Iterator[Path]:
     """Yield a folder beside the tables, which all machines see, until the run ends."""
-    make = partial(TemporaryDirectory, prefix="run-", dir=database.folder.absolute())
-    with database.write(partial(make, ignore_cleanup_errors=True)) as folder:
-        yield Path(folder)
+    place = database.folder.absolute()
+    with database.lock():
+        folder = TemporaryDirectory(prefix="run-", dir=place, ignore_cleanup_errors=True)
+    with folder as name:
+        yield Path(name)
 
 
 def _list_files(path: Path, piece: Piece) -> list[Path]:

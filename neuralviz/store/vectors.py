@@ -8,7 +8,6 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -78,13 +77,10 @@ class KeptVectors:
         kept = KeptEmbedder(kept_id, spec, dim)
         schema = vector_rows(np.zeros(0, _KEY), np.zeros((0, dim)), np.zeros((0, 2))).schema
         row = {"id": kept.id, "created": current_time(), "spec": spec, "dim": kept.dim}
-
-        def register() -> None:
+        with self._database.lock():
             self._database.create(vectors_table(kept), schema=schema)
             merge = self._database.registry("embedders").merge_insert("id")
             merge.when_not_matched_insert_all().execute([row])
-
-        self._database.write(register)
         return kept
 
     def has_vectors(self, embedder: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
@@ -95,12 +91,9 @@ class KeptVectors:
     ) -> None:
         """Store all or none; existing vectors stay. Distinct ``keys``; ``loss`` is [text, 2]."""
         rows = vector_rows(keys, vectors, loss)
-
-        def put() -> None:
+        with self._database.lock(PATIENCE):
             merge = self._database.open(vectors_table(embedder)).merge_insert("key")
             merge.when_not_matched_insert_all().execute(rows)
-
-        self._database.write(put, PATIENCE)
 
     def get(self, embedder: KeptEmbedder, keys: np.ndarray) -> np.ndarray:
         """[text, dim] float32 vectors. Raises StoreError if one is missing."""
@@ -128,18 +121,17 @@ class KeptVectors:
 
     def compact(self, embedder: KeptEmbedder) -> None:
         """Merge small fragments, unless someone is writing; open readers keep their version."""
-        with suppress(StoreError):
-            self._database.write(
-                lambda: self._database.open(vectors_table(embedder)).optimize(
-                    cleanup_older_than=SUPERSEDED_FOR
-                )
-            )
+        with suppress(StoreError), self._database.lock():
+            table = self._database.open(vectors_table(embedder))
+            table.optimize(cleanup_older_than=SUPERSEDED_FOR)
 
     def forget(self, keys: np.ndarray) -> None:
         """Delete the vectors of these texts for all embedders."""
         distinct = np.unique(keys)
         for embedder in self.embedders():
-            if self._database.write(partial(self._delete, embedder, distinct), PATIENCE):
+            with self._database.lock(PATIENCE):
+                is_deleted = self._delete(embedder, distinct)
+            if is_deleted:
                 self.compact(embedder)
 
     def _delete(self, embedder: KeptEmbedder, distinct: np.ndarray) -> bool:

@@ -174,7 +174,8 @@ def test_rows_keep_their_places_when_others_are_left_out_or_moved(store: CorpusS
     assert len(rows_of_keys(store, corpus, keys)[1]) == 497
     table = store.database.open(f"texts-{corpus.id}")
     before = table.search().select(["key"]).with_row_id(True).to_arrow()["_rowid"]
-    store.database.write(table.optimize)
+    with store.database.lock():
+        table.optimize()
     after = table.search().select(["key"]).with_row_id(True).to_arrow()["_rowid"]
     assert before != after
     check(corpus)
