@@ -157,12 +157,15 @@ def find_parts(paths: Sequence[str], header: int | None = None) -> Parts:
     if len({part.name for part in found_parts}) < len(found_parts):  # from several folders
         found_parts = [replace(part, name=tidy(part.path)) for part in found_parts]
     parts: list[FilePart] = []
-    with ThreadPoolExecutor(OPENED_AT_ONCE) as pool:  # in an object store, each takes its time
+    pool = ThreadPoolExecutor(OPENED_AT_ONCE)  # in an object store, each takes its time
+    try:
         for divided in [pool.submit(part.divide) for part in found_parts]:
             try:
                 parts += divided.result()
             except TextError as error:
                 notes.append(str(error))
+    finally:
+        pool.shutdown(cancel_futures=True)
     if not parts:
         raise TextError(" ".join(["No file with texts was found.", *notes[:5]]))
     return Parts(tuple(parts), tuple(notes), whole.hexdigest())

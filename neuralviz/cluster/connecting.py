@@ -79,7 +79,7 @@ def receive(
 ) -> Generator[Result]:
     """Results of Ray as they are made, until closed; Stopped, and NeuralvizError if Ray ends."""
     # made in a thread: Ctrl-C in the main thread may get lost in Ray's code or block
-    received: SimpleQueue[Result] = SimpleQueue()
+    received: SimpleQueue[list[Result]] = SimpleQueue()
     end: Future[None] = Future()
     unwanted = threading.Event()
 
@@ -87,23 +87,24 @@ def receive(
         try:
             with closing(results):
                 for result in results:
-                    received.put(result)
+                    received.put([result])
                     if unwanted.is_set():
                         return
             end.set_result(None)
         except BaseException as error:
             end.set_exception(error)
+        received.put([])  # the end is heard at once
 
     thread = threading.Thread(target=bring, name="results of Ray", daemon=True)
     try:
         thread.start()
         while not (end.done() and received.empty()):
             try:
-                result = received.get(timeout=LOOK_EVERY)
+                new = received.get(timeout=LOOK_EVERY)
             except Empty:
                 check_stop(should_stop)
             else:
-                yield result
+                yield from new
         end.result()
     except RayError as error:
         raise NeuralvizError(_describe_loss(error, advice)) from error

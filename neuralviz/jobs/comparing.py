@@ -134,7 +134,7 @@ class Compare(KeptTask[Step, Comparison]):
             except (RuntimeError, MemoryError) as error:  # torch's, mostly for lack of memory
                 yield Step(method, error=describe_unexpected(error))
             check_stop(should_stop)
-        read = cache(partial(find_hardly_read, texts=self.texts, should_stop=should_stop))
+        read = partial(find_hardly_read, texts=self.texts, should_stop=should_stop)
         for method, spec in enumerate(self.specs):
             with suppress(NeuralvizError, RuntimeError, MemoryError):  # said by then
                 places = {place for model_id in spec.judges for place in read(model_id)}

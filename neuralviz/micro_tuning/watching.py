@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
 
-from neuralviz.errors import SettingsError, ShouldStop, TextError, never
+from neuralviz.errors import NeuralvizError, SettingsError, ShouldStop, TextError, check_stop, never
 from neuralviz.micro_tuning.blanks import sentence_with_blank
 from neuralviz.micro_tuning.events import (
     HARDLY_READ,
@@ -25,7 +26,7 @@ from neuralviz.micro_tuning.settings import (
 )
 from neuralviz.models import BUNDLED, LanguageModel
 from neuralviz.models.bundled import text_reader
-from neuralviz.models.shared import JUDGES, shared_lens_model
+from neuralviz.models.shared import JUDGES, ModelRef, shared_lens_model
 from neuralviz.models.tokens import TokenizedText, batch_while, tokenize
 
 BATCH = 16  # texts per watched batch, at most
@@ -74,24 +75,28 @@ def find_hardly_read(
 
     Of a model without layers to tune, only texts that are spelt out are known to be so.
     """
-    judge = JUDGES.get(model_id, model_id)
+    judge, places = ModelRef.from_id(JUDGES.get(model_id, model_id)), []
+    for place, text in enumerate(texts):
+        check_stop(should_stop)
+        places += [place] * _is_hardly_read(judge, text)
+    return tuple(places)
 
-    def is_hardly_read(text: TokenizedText) -> bool:
-        n, n_words = text.in_pieces.sum(), len(text.in_pieces)
-        is_doubtful = any(n >= max(fewest, share * n_words) for fewest, share, _ in HARDLY_READ)
-        model = shared_lens_model(judge) if is_doubtful and not text.is_spelt_out else None
-        if not isinstance(model, LanguageModel):
-            return text.is_spelt_out
+
+@lru_cache(maxsize=1000)
+def _is_hardly_read(judge: ModelRef, content: str) -> bool:
+    reader = text_reader() if judge.id == BUNDLED else shared_lens_model(judge.id)
+    (text,) = tokenize(reader, [content])
+    n, n_words = text.in_pieces.sum(), len(text.in_pieces)
+    is_doubtful = any(n >= max(fewest, share * n_words) for fewest, share, _ in HARDLY_READ)
+    model = shared_lens_model(judge.id) if is_doubtful and not text.is_spelt_out else None
+    if isinstance(model, LanguageModel):
         from neuralviz.micro_tuning.predictions import predict_masked
 
-        settings = check_settings(model)
-        (before,) = predict_masked(
-            model, text, settings, [None], 1, at_most=JUDGED, should_stop=should_stop
-        )
-        return TextReport(0, text, None, 0.0, before, before, None).is_hardly_read
-
-    reader = text_reader() if judge == BUNDLED else shared_lens_model(judge)
-    return tuple(n for n, text in enumerate(tokenize(reader, texts)) if is_hardly_read(text))
+        with suppress(NeuralvizError):  # no layers that can be tuned
+            settings = check_settings(model)
+            (before,) = predict_masked(model, text, settings, [None], 1, at_most=JUDGED)
+            return TextReport(0, text, None, 0.0, before, before, None).is_hardly_read
+    return text.is_spelt_out
 
 
 def batches(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +15,13 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from neuralviz.cluster.adding import AddedCorpus, add_on_cluster, find_layout, find_parts
+from neuralviz.cluster.adding import (
+    AddedCorpus,
+    FilePart,
+    add_on_cluster,
+    find_layout,
+    find_parts,
+)
 from neuralviz.cluster.connecting import Cluster
 from neuralviz.errors import NeuralvizError, TextError, UnreadFileError
 from neuralviz.reading.texts import read_folder
@@ -110,6 +117,26 @@ def test_codes_are_told_by_the_files_that_have_them(tmp_path: Path, monkeypatch)
     (tmp_path / "a.csv").write_text("text\nOne\nTwo\nThree\n")
     (tmp_path / "b.csv").write_text("text,land\nFour,NA\nFive,DE\nSix,FR\n")
     assert find_layout(find_parts([str(tmp_path)]), None, None).codes["land"] == {"NA"}
+
+
+@pytest.mark.parametrize("ending", [NeuralvizError, KeyboardInterrupt])
+def test_an_error_ends_the_look_at_files_that_wait(tmp_path: Path, monkeypatch, ending: type):
+    for i in range(40):
+        (tmp_path / f"{i:02}.csv").write_text("text\nOne\n")
+    begun: list[str] = []
+
+    def divide(part: FilePart) -> list[FilePart]:
+        begun.append(part.name)
+        if part.name == "00.csv":
+            raise ending
+        time.sleep(0.3)
+        return [part]
+
+    monkeypatch.setattr("neuralviz.cluster.adding.OPENED_AT_ONCE", 2)
+    monkeypatch.setattr(FilePart, "divide", divide)
+    with pytest.raises(ending):
+        find_parts([str(tmp_path)])
+    assert len(begun) < 10
 
 
 def test_files_that_break_off_are_read_up_to_there_and_named(store, folder, cluster):

@@ -7,16 +7,16 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Generator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from functools import partial
 from types import SimpleNamespace as Made
 
 import pytest
-from ray.exceptions import RayActorError
+from ray.exceptions import RayActorError, RayError
 
 from neuralviz.cluster import connecting, embedding
 from neuralviz.cluster.connecting import receive
-from neuralviz.errors import Stopped
+from neuralviz.errors import NeuralvizError, Stopped
 
 
 def count(ends: list[type], wait: Callable[[], object]) -> Generator[int]:
@@ -70,6 +70,34 @@ def test_work_that_hangs_is_left_alone_and_stop_is_heard(monkeypatch):
     hangs.set()
     wait_for_thread()
     assert ends == [GeneratorExit]
+
+
+@pytest.mark.parametrize(
+    ("error", "raised", "says"),
+    [
+        (None, None, ""),
+        (ValueError("a bug"), ValueError, "^a bug$"),
+        (RayError("no head"), NeuralvizError, r"^Ray stopped \(RayError: no head\)\. Try again\.$"),
+    ],
+)
+def test_the_end_is_heard_at_once_and_an_error_is_no_end(monkeypatch, error, raised, says) -> None:
+    monkeypatch.setattr(connecting, "LOOK_EVERY", 12)
+    wanted = threading.Event()
+
+    def make() -> Generator[int]:
+        yield 0
+        wanted.wait(5)
+        time.sleep(0.2)  # the reader waits again
+        if error:
+            raise error
+
+    results = receive(make(), "Try again.")
+    assert next(results) == 0
+    wanted.set()
+    start = time.monotonic()
+    with pytest.raises(raised, match=says) if raised else nullcontext():
+        assert list(results) == []
+    assert time.monotonic() - start < 10
 
 
 @pytest.mark.parametrize("deaths", [["embed"], ["", *["start"] * 99], ["embed", "start", "embed"]])

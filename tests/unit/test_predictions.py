@@ -7,12 +7,17 @@ import numpy as np
 import pytest
 import torch
 
-from neuralviz.errors import SettingsError
+from neuralviz.cli import app
+from neuralviz.errors import SettingsError, never
+from neuralviz.jobs.layers import FollowText, ReadLayers
+from neuralviz.layers.settings import SbertWkSettings
 from neuralviz.micro_tuning import check_settings, mask_inputs, micro_tune, predict_masked
 from neuralviz.micro_tuning.events import TextReport
 from neuralviz.micro_tuning.watching import find_hardly_read
 from neuralviz.models import tokenize
-from tests.support.models import TEXTS
+from neuralviz.models.shared import ModelRef, shared_lens_model
+from tests.support import families
+from tests.support.models import TEXTS, save_family
 
 TEXT = "The cat sat on the mat and purred."
 OUTPUT_BIAS = "cls.predictions.bias"
@@ -158,3 +163,19 @@ def test_the_bundled_model_hardly_reads_other_languages(bundled):
             report = TextReport(0, text, None, 0.0, before, before, None)
             assert report.is_hardly_read is is_foreign, text.text
             assert find_hardly_read("all-MiniLM-L6-v2", [text.text]) == (0,) * is_foreign
+
+
+@pytest.mark.parametrize("family", ["xlm", "esm", "mobilebert"])
+def test_a_model_that_cannot_be_tuned_hardly_reads_what_is_spelt_out(family, tmp_path, capsys):
+    save = save_family if family == "mobilebert" else families.save_family
+    save(family, tmp_path)
+    model, sbert_wk = ModelRef.from_id(str(tmp_path)), SbertWkSettings(1)
+    for text, is_spelt_out in (("the dog sees a lighthouse", False), ("der alte hafen", True)):
+        (tokens,) = tokenize(shared_lens_model(model.id), [text])
+        assert tokens.in_pieces.sum() >= 2
+        read = [*ReadLayers(model, text, None, False).events(never)]
+        read += FollowText(model, text, sbert_wk).events(never)
+        assert [one.is_hardly_read for one in read] == [is_spelt_out] * 2
+        words = ["explain", text, "a dog", "--method", "mean", "--model", model.id]
+        app(words, standalone_mode=False)
+        assert ("hardly reads" in " ".join(capsys.readouterr().err.split())) is is_spelt_out
