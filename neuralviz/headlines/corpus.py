@@ -270,5 +270,5 @@ def describe_answer(blanks: Sequence[FilledBlank], action: str) -> str:
     best = [blank.after[0] for blank in blanks]
     if any(guess.after >= SURE for guess in best):
         return describe_blanks(blanks, action)
-    guesses = joined([f"“{guess.token}” ({percent(guess.after)})" for guess in best])
-    return f"After {action}, the model has no clear guess: its best is {guesses}."
+    highest = percent(max(guess.after for guess in best))
+    return f"After {action}, the model has no clear guess: its best has {highest}."

@@ -100,9 +100,10 @@ def explain_lens(before: Lens, after: Lens | None, position: int) -> str:
 def explain_guesses(lens: Lens, most_written: int) -> str:
     """What the cells of a figure of all tokens show; plain text."""
     n_tokens, n_all = len(lens.tokens), len(lens.text)
-    guess, nearness = "what the model would guess", "more probable the hidden token itself is"
+    guess = "what the model would guess"
+    nearness = "more probable the hidden token itself is (0 to 100%)"
     if not lens.has_head:
-        guess, nearness = "the nearest token", "more similar the token is to its own row"
+        guess, nearness = "the nearest token", "more similar the token is to its own row (0 to 1)"
     shown = "Point at a cell for" if n_tokens > most_written else "A cell has"
     sentence = (
         f"{shown} {guess} at a layer: the brighter, the {nearness}. Click one to follow its token."

@@ -179,7 +179,7 @@ def lens_figure(lens: Lens, title: str, chosen: int | None = None) -> go.Figure:
 
     Without a head, its cosine, and the nearest token. ``chosen`` is a position, which gets a frame.
     """
-    tokens, (measure, form) = lens.names, _LENS_MEASURES[lens.has_head]
+    tokens, (_, form) = lens.names, _LENS_MEASURES[lens.has_head]
     guesses = np.array([[row[0] for row in layers] for layers in lens.words], dtype=object).T
     write = percent if lens.has_head else format_two_places
     quoted = np.vectorize(lambda word, share: f"“{escape(word)}” {write(share)}", otypes=[object])
@@ -191,7 +191,7 @@ def lens_figure(lens: Lens, title: str, chosen: int | None = None) -> go.Figure:
         f"layer %{{y}}: the right token has %{{z:{form}}}<br>%{{customdata}}",
         (0, 1),
         customdata=np.array(listed, dtype=object).T,
-        colorbar={"title": {"text": measure, "side": "right"}, "tickformat": form},
+        showscale=False,  # a caption says what is bright
     )
     if len(tokens) <= MOST_GUESSES:
         room = max(9, 100 // len(tokens))

@@ -265,7 +265,7 @@ def test_selected_texts_are_asked_about_and_a_link_asks_again(
     example: Corpus, bundled, monkeypatch
 ):
     page = open_page(corpus=example.id, **{"map-a": "mean"})
-    assert "Make a map by **neural** to ask" in read_page(search(page, "telescope"))
+    assert "With a map by **neural**, you can ask" in read_page(search(page, "telescope"))
     page = open_page(corpus=example.id, **{"map-a": "neural"})
     search(page, "telescope")
     finish_run(press(page, "Ask"), "corpus-asking", 120)

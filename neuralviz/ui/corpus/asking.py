@@ -32,7 +32,7 @@ def ask_selection(view: MapView, chosen: Selection) -> None:
     maps = [open_map for open_map in view.methods if open_map.spec.method in DELTAS]
     if not maps:
         with hide_on_stage("question"):
-            st.caption("Make a map by **neural** to ask the model what these texts share.")
+            st.caption("With a map by **neural**, you can ask the model what these texts share.")
         return
     with hide_on_stage("question"), st.container(horizontal=True, vertical_alignment="bottom"):
         sentence = st.text_input(
