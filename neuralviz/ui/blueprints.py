@@ -14,7 +14,6 @@ from neuralviz.headlines.micro_tuning import describe_guesses, describe_masks, w
 from neuralviz.jobs.micro_tuning import PredictTokens
 from neuralviz.micro_tuning import DEFAULT_BLUEPRINTS, Blueprint, mask_inputs, parse_blueprints
 from neuralviz.micro_tuning.events import MaskedPredictions
-from neuralviz.micro_tuning.watching import find_hardly_read
 from neuralviz.models import BUNDLED, TokenizedText, tokenize
 from neuralviz.models.bundled import text_reader
 from neuralviz.models.shared import ModelRef, shared_model
@@ -81,7 +80,7 @@ def show() -> None:
         return
     if blueprints_column.button("Tune with these", icon=":material/trending_down:"):
         _open_micro_tuning(text.text, blueprints)
-    if find_hardly_read(model_id, [text.text]):
+    if text.is_spelt_out:  # what else it hardly reads, only the model's guesses tell
         st.warning(plain(warn_of_unread("this text", model_id)))
     _show_grid(text, blueprints)
 

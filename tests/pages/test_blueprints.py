@@ -31,7 +31,7 @@ def test_links_bring_blueprints_and_the_last_text_back() -> None:
     page = page_at("blueprints", blueprints="(1, 2)").run()  # of an old link
     assert "over 3 rows, every token is hidden 2 times" in read_markdown(page)
     assert page.query_params == {"grid-blueprints": "(1, 2)"}
-    type_text(page, "Der Zug nach Hamburg hatte wieder einmal Verspätung.")
+    type_text(page, "Сегодня поезд снова опоздал.")
     assert "reads English" in page.warning[0].value
     type_text(page, "Two cats.")
     assert not page.warning

@@ -20,5 +20,5 @@ def test_commands_figures_and_pages_load_without_torch() -> None:
     assert loaded["command line"] <= {"plotly"}
     assert loaded["figures"] <= {"pandas", "plotly"}
     assert loaded["user interface"] <= {"pandas", "plotly", "streamlit"}
-    for name in ("blueprints", "micro-tuning", "evaluation"):
+    for name in ("blueprints", "blueprints in German", "micro-tuning", "evaluation"):
         assert not {"torch", "transformers"} & loaded[name], name

@@ -15,6 +15,7 @@ HEAVY = (
     "lancedb", "pandas", "plotly", "scipy.stats", "sklearn", "streamlit", "torch",
     "transformers", "umap",
 )  # fmt: skip
+GERMAN = "Der Zug nach Hamburg hatte wieder einmal Verspätung."
 
 
 def load_core() -> None:
@@ -46,10 +47,12 @@ def load_modules(package: str) -> None:
             importlib.import_module(module.name)
 
 
-def open_page(name: str) -> None:
+def open_page(name: str, text: str = "") -> None:
     from tests.support.pages import page_at
 
     page = page_at(name).run()
+    if text:
+        page.text_area[0].set_value(text).run()
     assert not page.exception, page.exception
 
 
@@ -61,6 +64,7 @@ STEPS = [
     ("figures", load_modules, "neuralviz.plots"),
     ("user interface", load_modules, "neuralviz.ui"),
     ("blueprints", open_page, "blueprints"),
+    ("blueprints in German", open_page, "blueprints", GERMAN),
     ("micro-tuning", open_page, "micro_tuning"),
     ("evaluation", open_page, "evaluation"),
 ]
