@@ -21,7 +21,9 @@ SIGNIFICANT = 0.05  # level of a test
 MOST_NAMED = 5  # methods; further ones are only counted
 UNSURE = "no interval tells whether the difference is significant"
 NO_INTERVAL = "no interval tells how sure that is"
-COSINE_IN_SHORT = "**Cosine similarity** tells how similar two texts are (1: alike, 0: unrelated)."
+COSINE_IN_SHORT = (
+    "**Cosine similarity** tells how similar two texts are (1: alike, 0 or less: unrelated)."
+)
 INTERVAL_IN_SHORT = "The **95% interval** is the likely range of the true value"
 METHOD_LINES = {  # with fewer terms than `METHODS` has, and true of all options
     "neural": "the change in the numbers inside a model (its weights) when it trains on the text",

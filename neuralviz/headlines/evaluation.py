@@ -50,10 +50,7 @@ _BROKEN = {
     "triplets": ("the text of another group is nearer in", "triplet"),
 }
 FAR = 0.25  # of all ranks: a pair that is no further from its own is not far off
-SIMILARITY_IN_SHORT = (
-    "**Cosine similarity**: how similar two texts are by a method (1: alike); only differences "
-    "within one method count."
-)
+SIMILARITY_IN_SHORT = "**Cosine similarity**: how similar two texts are by a method (1: alike)."
 YARDSTICKS_IN_SHORT = {
     "probe": "A **probe** is a small network that learns from the labels of other texts.",
     "correlations": "A correlation of 1 is people's order of the pairs, 0 is chance.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
+from unicodedata import category
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from neuralviz.words import joined, number
 
 CANCELLING, LARGE = 5.0, 0.5  # of parts without their signs, over the cosine; of those that add
 NAMED = 5  # unknown words
+MOST_TIED = 2  # words with the highest sum that are named
 
 
 class NamedPairs(NamedTuple):
@@ -77,7 +79,7 @@ def describe_words(
             adding = float(drawn[most].clip(0).sum())
             plus, minus = (number(value, ".1f") for value in (adding, adding - pairs.cosine))
             notes.append(
-                f"By {method}, the {parts} add about {plus} and take away about {minus}, which "
+                f"By {method}, the {parts} cancel: they add {plus} and take away {minus}, which "
                 f"leaves {number(pairs.cosine, '.2f')}."
             )
             continue
@@ -109,17 +111,21 @@ def _name_most(
         for names, side, parts in zip(pairs[:2], sides, sums, strict=True)
         for name, value in zip(names, parts, strict=False)
     ]
-    named = [part for part in parts if any(map(str.isalnum, part[0]))]
+    named = [part for part in parts if any(category(sign)[0] != "P" for sign in part[0])]
     peak = max((value for *_, value in named), default=0.0)
     largest, cosine = number(peak, ".2f"), number(pairs.cosine, ".2f")
     if round(peak, 2) <= 0:
         return f"none (of {cosine})", peak
     rest = f"of {cosine}" if peak <= pairs.cosine else f"all else takes that down to {cosine}"
     first = [f"“{name}” in {side}" for name, side, v in named if number(v, ".2f") == largest]
-    word = joined(first) if len(first) < 3 else f"{len(first):,} words"
+    if len(first) > MOST_TIED:
+        return f"none stands out (at most {largest} of {cosine})", peak
     comma = "," * (peak > pairs.cosine)
     beyond = "; punctuation adds more" * any(round(v, 2) > round(peak, 2) for *_, v in parts)
-    return f"{word} ({largest}{' each,' if len(first) > 1 else comma} {rest}{beyond})", peak
+    return (
+        f"{joined(first)} ({largest}{' each,' if len(first) > 1 else comma} {rest}{beyond})",
+        peak,
+    )
 
 
 def describe_unknown(words: Iterable[str]) -> str:

@@ -140,8 +140,8 @@ def describe_lens(before: Lens, after: Lens | None, position: int) -> str:
 
 TEXT_IN_SHORT = (
     "**Embedding**: the list of numbers that stands for a text. "
-    f"**sbert-wk**: {METHOD_LINES['sbert-wk']}. Green: the words named above. **Start**: a mark "
-    "that the model reads before the text."
+    f"**sbert-wk**: {METHOD_LINES['sbert-wk']}. Green: the words named above. **[start]**: a "
+    "mark that the model reads before the text."
 )
 
 
@@ -163,9 +163,9 @@ def describe_text(words: Sequence[FollowedWord], weights: TokenWeights) -> str:
     if float(np.ptp(weights.importance)) < SAME_IMPORTANCE:
         return "All words count equally: from layer to layer, all change alike."
     named = words[: count_named(words)]
-    share, names = sum(round(100 * w.importance) for w in named), [_quote(w.word) for w in named]
-    verb = "counts" if len(names) == 1 else "count"
-    return f"Of the words, {joined(names)} {verb} most: {share}% of the text's sbert-wk embedding."
+    names = joined([f"{_quote(word.word)} ({word.importance:.0%})" for word in named])
+    verb = "counts" if len(named) == 1 else "count"
+    return f"Of the words, {names} {verb} most in the text's sbert-wk embedding."
 
 
 def count_named(words: Sequence[FollowedWord]) -> int:
@@ -244,12 +244,12 @@ def describe_ladder(ladder: Ladder, *, is_whole: bool = True) -> str:
         rival = best.name + ", a simple formula" * (best.name == LINEAR)
         follows = " These pairs give no reason to prefer the network." * (bounds[0] <= 0)
         name, n = f"**{rung.name}**", len(ladder.rungs)
-        choice = f"best of {counted(n)} networks on {ladder.test.n_dev:,} other pairs, {name},"
-        subject = choice if n > 1 else f"network {name}"
+        choice = f" It was the best of {counted(n)} on {ladder.test.n_dev:,} other pairs." * (n > 1)
         sentence = (
-            f"The {subject} {verb} {rival}: its Spearman correlation with "
+            f"The network {name} {verb} {rival}: the Spearman correlation with "
             f"people's scores is {first} on {pairs}, against {second}.\n\n"
             f"The difference is {negation}significant (95% interval: {interval}).{follows}"
+            f"{choice}"
         )
     untrained = [line.interval for line in lines if line.name in _UNTRAINED]
     if seem_reversed(untrained) or reversed_median(ladder.layers, "spearman") is not None:

@@ -93,7 +93,7 @@ def describe_agreement(
     written, pairs = number(correlation, ".2f"), many(n_pairs, "pair")
     difference = _describe_difference(first, second, hardly_read)
     if n_pairs < FEWEST_PAIRS:
-        return begin(f"{names} {difference or f'rank {pairs} equally'}."), ""
+        return begin(f"{names} {difference or f'put {pairs} in the same order'}."), ""
     if not np.isfinite(correlation):
         reason = "by one of them, all pairs are equally similar"
         return begin(f"{names} cannot be compared: {reason}."), ""
@@ -140,14 +140,14 @@ def _describe_nearest(similarities: Sequence[Similarity]) -> str:
     if len(similarities[0].texts) == 2:
         values = [f"{number(float(s.products[0, 1]), '.2f')} by {s.method}" for s in similarities]
         return f"The two texts have a similarity of {joined(values)}."
-    methods: dict[str, list[str]] = {}
+    methods: dict[tuple[tuple[int, ...], ...], list[str]] = {}
     for similarity in similarities:
         highest = number(float(np.nanmax(similarity.of_pairs)), ".2f")
-        named = name_pairs(most_similar(similarity).tolist())
-        methods.setdefault(named, []).append(f"{similarity.method} ({highest})")
+        pairs = tuple(map(tuple, most_similar(similarity).tolist()))
+        methods.setdefault(pairs, []).append(f"{similarity.method} ({highest})")
     clauses = [
-        f"by {joined(names)}, {named}{' are most similar' * (place == 0)}"
-        for place, (named, names) in enumerate(methods.items())
+        f"by {joined(names)}, {name_pairs(pairs)}{' are most similar' * (place == 0)}"
+        for place, (pairs, names) in enumerate(methods.items())
     ]
     return begin(f"{'; '.join(clauses)}.")
 

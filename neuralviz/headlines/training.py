@@ -81,6 +81,7 @@ def _describe_change(lessons: Sequence[Lesson], label: str) -> str:
     ends = [end for end, v in zip(ends, verdicts, strict=False) if v or not points]
     point = joined(points) if points else "training made no significant difference"
     doubts = [f"The difference is {joined(outcomes[:n])}.", *(f"It is {o}." for o in outcomes[n:])]
+    doubts = doubts if points else [" ".join(doubts)]  # the stage leaves out the last of three
     return "\n\n".join([f"{begin(point)}: {sentence}, {joined(ends)}.", *doubts])
 
 
@@ -91,7 +92,9 @@ def describe_untrained(lessons: Sequence[Lesson]) -> str:
         return ""
     (share,) = write_values([whole], is_share=True)
     rivals = [lesson for lesson in lessons if len(lesson.accuracy)]
-    is_better = all(_exceeds(whole, lesson.accuracy[-1, -1], lesson) for lesson in rivals)
+    is_better = bool(rivals) and all(
+        _exceeds(whole, lesson.accuracy[-1, -1], lesson) for lesson in rivals
+    )
     subject = f"Trained: {trained_part(lessons[0].settings)}; the whole model"
     return f"{subject}, untrained, reaches {share}{', which is better' * is_better}."
 
@@ -102,8 +105,9 @@ def explain_pairs(lessons: Sequence[Lesson], headline: str, label: str, texts: s
     lines = " ".join(f"**{kind.capitalize()}**: {PAIR_LINES[kind]}." for kind in kinds)
     vote = f"{explain_prediction(label)} Training does not see the {label}. "
     terms = (
-        f"Texts: {texts}. Each **step** makes the vectors (lists of numbers) of two chunks (parts "
-        f"of a text) a little more alike. {lines} {vote * bool(label)}"
+        f"Texts: {texts}. A model makes vectors (lists of numbers) of them; each **step** of "
+        f"training makes those of two chunks (parts) a little more alike. {lines} "
+        f"{vote * bool(label)}{describe_untrained(lessons)} "
         f"{explain_interval(headline)}"
     )
     return terms.rstrip()

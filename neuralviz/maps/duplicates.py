@@ -35,6 +35,7 @@ READ = 2000  # pairs whose wording is compared
 LONGEST = 2000  # characters of a text whose wording is compared
 SAME_WORDING = 0.8  # share of the three-letter sequences in common
 LOWEST = 0.75  # cosine of a suggested threshold
+NEARLY_ALL = 0.95  # share of the pairs
 
 OnProgress = Callable[[float], None]  # gets the share of pairs that were compared
 ReadTexts = Callable[[np.ndarray], Sequence[str]]  # the texts of some rows
@@ -238,9 +239,9 @@ def suggest_threshold(
     Of the pairs, the most similar first, up to 2,000 are read, at ranks spaced like powers. The
     threshold puts the fewest of them on the wrong side, each with the number of pairs that it
     stands for; of equal ones it is the highest. It is raised to `LOWEST`, and until it is an
-    outlier above the cosines below it, if one is or not all texts are alike. It has three decimals,
-    or four where three would let more pairs reach it. None where no pair reaches it, or no
-    threshold is better.
+    outlier above the cosines below it, if one is or not nearly all pairs reach it. It has three
+    decimals, or four where three would let more pairs reach it. None where no pair reaches it, or
+    no threshold is better.
     """
     n, cosines = len(cosines), _cut(cosines.astype(np.float64), 10_000)
     if not n:
@@ -256,9 +257,10 @@ def suggest_threshold(
         return None
     lowest = max(cosines[ranks[best]], LOWEST)
     top = cosines[cosines >= _raise_to_outlier(lowest, cosines) - ROUNDING]
-    if not len(top) and cosines[-1] < lowest:
+    if not len(top) and (cosines >= lowest).mean() >= NEARLY_ALL:
+        top = cosines[cosines >= lowest]
+    if not len(top):
         return None
-    top = top if len(top) else cosines  # all texts are alike
     short = _cut(top[-1], 1000)
     return float(short if (cosines >= short - ROUNDING).sum() == len(top) else top[-1])
 

@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -148,7 +149,9 @@ def _add_marks(
     starts = list(highlighted) if standout.placed is None else [standout.placed[1]]
     if standout.near is not None:
         figure.add_traces([_lines(start, standout.near) for start in starts])
-    figure.add_traces(list(map(_ring, highlighted)))
+        figure.add_trace(_rings(standout.near, 14, 2))
+    if len(highlighted):
+        figure.add_trace(_rings(highlighted, 22, 3))
     labels: list[dict[str, Any]] = []
     if standout.placed is not None:
         figure.add_trace(_star(*standout.placed))
@@ -319,13 +322,15 @@ def _places(points: np.ndarray) -> dict[str, np.ndarray]:
     return {axis: points[:, i] for i, axis in enumerate("xyz"[: points.shape[1]])}
 
 
-def _ring(point: np.ndarray) -> Trace:
-    """A dark and a light ring, visible on any background."""
-    flat = len(point) == 2
-    sizes, width = ([22, 22], [7, 3]) if flat else ([20, 15], 3)
-    look = {"symbol": "circle-open", "size": sizes, "line": {"width": width}}
-    marker = {**look, "color": ["#FFFFFF", "#000000"]}
-    return _mark_trace(np.stack([point, point]), "markers", marker=marker)
+def _rings(points: np.ndarray, size: int, width: int) -> Trace:
+    """A dark and a light ring around each point, visible on any background."""
+    n, is_flat = len(points), points.shape[1] == 2
+    sizes, widths = (
+        ([size, size], [width + 4, width]) if is_flat else ([size - 2, size - 7], [3, 3])
+    )
+    look = {"symbol": "circle-open", "size": sizes * n, "color": ["#FFFFFF", "#000000"] * n}
+    marker = {**look, "line": {"width": widths * n if is_flat else width}}
+    return _mark_trace(np.repeat(points, 2, axis=0), "markers", marker=marker)
 
 
 def _star(sentence: str, place: np.ndarray) -> Trace:
@@ -509,8 +514,8 @@ def colour_by_code(
     counts = Counter({label: n for label, n in zip(names, sizes, strict=True) if n})
     ordered = [label for label, _ in counts.most_common()]
     if all(finite_number(label) is not None for label in ordered):  # sort numbers
-        coloured, uncoloured = ordered[:MAX_CATEGORIES], ordered[MAX_CATEGORIES:]
-        ordered = [*sorted(coloured, key=float), *sorted(uncoloured, key=float)]
+        edges = pairwise([0, STAGE_CATEGORIES, MAX_CATEGORIES, len(ordered)])
+        ordered = [label for i, j in edges for label in sorted(ordered[i:j], key=float)]
     place = {label: code for code, label in enumerate(ordered)}
     new = np.array([*(place.get(label, -1) for label in names), -1], dtype=np.int32)
     return PointColour(name, tuple(ordered), codes=new[codes], missing=missing)

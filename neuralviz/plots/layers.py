@@ -94,13 +94,13 @@ def word_shares_figure(
     words: Sequence[FollowedWord], n_named: int, punctuation: float
 ) -> tuple[go.Figure, dict[str, Sequence[Any]]]:
     """Shares of an embedding: words, the first ``n_named`` coloured, and all else; also a table."""
-    first_words = words[:_MOST_SHARES]
+    first_words = words[: _MOST_SHARES + (len(words) == _MOST_SHARES + 1)]  # one more is named
     total = sum(word.importance for word in words)
     remainders = {
         many(len(words) - len(first_words), "other"): total
         - sum(word.importance for word in first_words),
         "punctuation": punctuation,
-        "start": 1 - total - punctuation,
+        "[start]": 1 - total - punctuation,
     }
     remainders = {name: share for name, share in remainders.items() if share > _LEAST_SHARE}
     names = [*(word.word for word in first_words), *remainders]

@@ -481,7 +481,7 @@ def _show_disagreements(
         specs = panel.run.task.specs
         parts = [part for m in (first, second) for part in specs[panel.find_place(m)].singles]
         terms = explain_methods(part.method for part in parts)
-        if len(panel.results) > 2:
+        if len(panel.results) > 2 and "most on" in headline:
             terms = f"No two of the {counted(len(panel.results))} methods agree less. {terms}"
         if has_names:
             chosen = chosen_pair(panel.texts) or ()

@@ -565,7 +565,8 @@ def _show_state(state: EvaluationState, live: bool) -> None:
             )
             notes = [note for note in results.data[0].notes if note.startswith("Skipped")]
             if len({row.model for row in results.rows}) > 1:
-                notes.append(f"Differences may come from their models, too: {results.models()}.")
+                models = f"Language models: {results.models()}"
+                notes.append(f"{models}; part of a difference may come from them.")
             methods = headlines.explain_rows(results, _name_method)
             words = f"{methods} {plain(' '.join(notes))}\n\n{terms}"
             show_only_on_stage("evaluation-terms").markdown(words)

@@ -209,7 +209,7 @@ def test_identical_texts_have_no_ranks_and_a_method_that_fails_leaves_the_others
     assert run.result[2].similarity is None
     assert run.result[3].method == "cls"
     assert "the first layer must be a whole number from 0 to 6, not 40" in read_page(page)
-    assert "rank 3 pairs equally" in read_page(page)
+    assert "put 3 pairs in the same order" in read_page(page)
 
 
 def test_a_model_that_nobody_asked_for_is_not_loaded_and_a_broken_one_is_named(

@@ -202,7 +202,7 @@ def test_opens_with_what_was_recorded(opened, intervals: None) -> None:
     assert headline(page).startswith("With **sbert-wk**, the ten nearest texts predict the form")
     assert title(proof(page)) == "The ten nearest texts predict the form correctly"
     terms = (
-        "ways to turn a text into numbers. Differences may come from their models",
+        "ways to turn a text into numbers. Language models",
         "2 others. **Predicted**: the most",
     )
     assert any(all(term in one.value for term in terms) for one in page.markdown)

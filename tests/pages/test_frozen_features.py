@@ -44,7 +44,7 @@ def test_it_opens_with_the_recorded_ladder_and_trains_nothing_by_itself() -> Non
     assert not page.exception
     assert "Recorded run. Press “Train” to see it live." in read_page(page)
     assert (
-        "best of four networks on 60 other pairs, **Log-variance loss**, does not beat"
+        "The network **Log-variance loss** does not beat linear regression, a simple formula"
         in read_page(page)
     )
     assert "Spearman correlation with people's scores is" in read_page(page)

@@ -43,7 +43,7 @@ def test_a_text_says_which_words_win_and_why(bundled: object) -> None:
     assert not page.exception
     assert count_figures(page) == 4
     assert [box.key for box in page.selectbox if box.label == "Model"] == ["layers-model"]
-    assert "of the text's sbert-wk embedding." in read_markdown(page)
+    assert "most in the text's sbert-wk embedding." in read_markdown(page)
     before = read_html(page)
     assert "river</span>" in before
     find_labelled(page, "First layer").select("4").run()

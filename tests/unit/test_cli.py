@@ -243,7 +243,7 @@ def test_explain_prints_numbers_where_there_are_no_colours(run):
     assert of_neural.startswith("neural, exact, 2 epochs: cosine similarity ")
     assert re.search(r"“\w+” with “[\w']+” subtracts \d+\.\d+\n", of_neural)
     assert "weight decay: " in of_neural
-    claim = "of the second text add about 2.4 and take away about "
+    claim = "of the second text cancel: they add 2.4 and take away "
     assert claim in " ".join(of_neural.split())
     assert "that adds most" not in of_neural
     claim = "text and the second text: by mean, “bank's” in the second text ("

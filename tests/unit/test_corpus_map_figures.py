@@ -17,6 +17,7 @@ from neuralviz.plots.corpus_map import (
     LABEL_CHARACTERS,
     MAX_CATEGORIES,
     MOST_NAMED,
+    STAGE_CATEGORIES,
     Density,
     PointColour,
     Standout,
@@ -93,6 +94,13 @@ def test_clusters_that_no_words_tell_apart_have_no_legend(name: str, is_shown: b
         "cluster", (f"1 {name}", f"2 {name}"), np.array([0, 1, 0]), are_clusters=True
     )
     assert map_figure(points(3), np.arange(3), colour, title="map").layout.showlegend is is_shown
+
+
+def test_the_stage_greys_the_rarest_numbers() -> None:
+    years = [str(year) for year in range(2001, 2021) for _ in range(year - 2000)]
+    categories = colour_by_category("year", years).categories
+    assert categories[:STAGE_CATEGORIES] == tuple(map(str, range(2021 - STAGE_CATEGORIES, 2021)))
+    assert categories[STAGE_CATEGORIES:] == tuple(map(str, range(2001, 2021 - STAGE_CATEGORIES)))
 
 
 def test_numbers_are_coloured_over_most_of_their_range_and_signed_ones_centred() -> None:

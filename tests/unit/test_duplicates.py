@@ -218,6 +218,8 @@ def test_the_threshold_is_an_outlier_above_all_other_nearest_texts_and_high():
         (np.linspace(0.99, 0.8, 59), 3),
         (np.full(59, 0.7), 0),
         (np.linspace(0.9, 0.8, 59), 59),  # all are alike
+        (np.append(np.linspace(0.9, 0.8, 57), [0.5, 0.4]), 57),  # nearly all
+        (np.append(np.linspace(0.9, 0.8, 50), np.linspace(0.7, 0.4, 9)), 0),
     ):
         found = suggest_threshold(first, second, cosines, lambda r: [texts[i] for i in r])
         assert (cosines >= (found or 1)).sum() == n_found

@@ -77,7 +77,7 @@ def test_the_bars_of_words_and_of_all_else_sum_to_the_embedding() -> None:
     words = [FollowedWord(f"<{i}>", 0.05) for i in range(12)]
     figure, table = plots.word_shares_figure(words, 3, 0.25)
     (bars,) = figure.data
-    names = ["2 others", "punctuation", "start"]
+    names = ["2 others", "punctuation", "[start]"]
     assert table["word"] == [*(f"<{i}>" for i in range(10)), *names]
     assert list(bars.customdata[:1]) == ["&lt;0&gt;"]
     np.testing.assert_allclose(bars.y, [*[0.05] * 10, 0.1, 0.25, 0.15])

@@ -361,6 +361,9 @@ def few_texts() -> Iterator[tuple[str, str]]:
     columns = {"topic": list("xxxy"), "form": list("xyxy"), "length": list("xxyy")}
     yield "columns of three texts", similar_texts.describe_similar_texts([unfinished], columns)
     yield "one method", similar_texts.describe_similar_texts([mean])
+    ties = np.eye(6)[[0, 0, 0, 1, 2, 3]], np.eye(6)[[0, 1, 2, 3, 3, 3]]
+    both = [similarity(name, "abcdef", v) for name, v in zip(("mean", "cls"), ties, strict=True)]
+    yield "ties of different pairs", similar_texts.describe_similar_texts(both)
     one = similarity("mean", "ab", np.eye(2))
     yield "one pair", similar_texts.describe_similar_texts([one])
     yield "one pair by two", similar_texts.describe_similar_texts([one, replace(one, method="cls")])
@@ -373,6 +376,7 @@ def few_texts() -> Iterator[tuple[str, str]]:
         return explanation.NamedPairs(["a", "b"], ["c"], np.array(rows))
 
     plain, sides = sum_words([0.3, 0], [0.1, 0], [0, 0.1]), ("text 1", "text 2")
+    marks = np.array([[0.2, 0], [0.3, 0], [0, 0]])
     swapped = sum_words([0.2, 0.2], [0, 0], [0, 0.1])
     beyond, level = sum_words([2.1, 0], [-2, 0], [0, 0.1]), sum_words([0.2, 0], [0, 0.2], [0, 0])
     for name, methods in (
@@ -383,6 +387,7 @@ def few_texts() -> Iterator[tuple[str, str]]:
         ("words of two methods", {"mean": plain, "sep": swapped}),
         ("several words", {"mean": level}),
         ("more than a word", {"mean": sum_words([0.2, 0.1], [0.1, 0], [0, 0.3])}),
+        ("a mark", {"mean": explanation.NamedPairs(["😀", "."], ["!"], marks)}),
         ("no word", {"cls": sum_words([0, 0], [0, 0], [0, 0.1])}),
     ):
         yield name, explanation.describe_words(methods, sides, are_equal=False)
@@ -496,6 +501,8 @@ def trainings() -> Iterator[tuple[str, str]]:
     yield "whole model is better", training.describe_untrained(known)
     close = replace(crops, untrained=0.64)
     yield "whole model is not better", training.describe_untrained([close])
+    unmeasured = replace(close, snapshots=())
+    yield "whole model alone", training.describe_untrained([unmeasured])
     yield "two kinds", lessons(*known)
     yield (
         "what two kinds are",
@@ -725,7 +732,7 @@ def test_what_knows_nothing_of_labels_or_scores_is_no_finding(kind: str) -> None
             sentence = similar_texts.describe_similar_texts(methods, labels)
             decided += "difference is significant" in sentence
             few = [method.in_order(range(3)) for method in methods]
-            found = tuple(f"The methods mean and cls {verb}" for verb in ("differ", "rank 3"))
+            found = tuple(f"The methods mean and cls {verb}" for verb in ("differ", "put 3 pairs"))
             assert similar_texts.describe_agreement(*few)[0].startswith(found)
         elif kind == "ladder":
             changed = {name: {place: permute(one) for place, one in getattr(recorded, name).items()}

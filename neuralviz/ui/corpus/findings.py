@@ -149,7 +149,9 @@ def _explain_marks(view: MapView, predicted: str) -> str:
     limit = f" or in one that is smaller than the {MAX_CATEGORIES} largest" * is_beyond
     notes += f"Grey points are in no cluster{limit}. " * (has_grey or is_beyond)
     notes += "Pale points are all other texts. " * has_pale
-    return notes + "Lines lead from the sentence (star) to its nearest texts. " * bool(view.placed)
+    return notes + "Lines lead from the sentence (star) to its nearest texts (rings). " * bool(
+        view.placed
+    )
 
 
 def _describe_held(view: MapView, group: HeldGroup) -> str:
