@@ -126,6 +126,15 @@ def test_the_lens_shows_what_every_layer_would_predict(bundled: object) -> None:
     assert "is empty" in page.error[0].value
 
 
+def test_the_blank_of_a_long_text_is_on_the_stage() -> None:
+    text = "The lamp came on. " * 50
+    for start, begins in ((4, "The ___ came on. "), (724, "… ")):
+        shown = layers._hide(text, slice(start, start + 4))
+        assert "___ came on." in shown
+        assert shown.startswith(begins)
+        assert len(shown) <= layers.STAGE_LENGTH + 2
+
+
 def test_a_link_to_a_token_of_the_lens_opens_it_before_and_after_tuning(
     bundled: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:

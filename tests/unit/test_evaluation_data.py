@@ -23,7 +23,14 @@ from neuralviz.evaluation.data import (
     read_data,
     scored_data,
 )
-from neuralviz.evaluation.measures import MAX_ALIKE, alike_pairs, check_measures, measure, overlaps
+from neuralviz.evaluation.measures import (
+    MAX_ALIKE,
+    alike_pairs,
+    check_measures,
+    count_kinds,
+    measure,
+    overlaps,
+)
 from neuralviz.evaluation.results import (
     EXPLAINED,
     Measured,
@@ -246,6 +253,22 @@ def test_pairs_that_are_alike_are_limited(with_anchors: bool) -> None:
     if anchor is not None:
         assert anchor[pairs[:, 0]].all()
         assert not anchor[pairs[:, 1]].any()
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("text,label\na,x\nb,x\nc,y\nd,x\n", (3, 3)),
+        ("text,group\na,x\nb,x\nc,y\nd,x\n", (3, 3)),
+        ("text,group,role\na,x,anchor\nb,x,\nc,x,\nd,y,anchor\ne,y,\n", (3, 3)),
+        (PAIRS, (2, 2)),
+    ],
+)
+def test_each_pair_of_texts_counts_once(content: str, expected: tuple[int, int]) -> None:
+    data = read(content)
+    assert count_kinds(data) == expected
+    products = measure(data, np.eye(len(data.texts)), MeasureSettings())
+    assert (len(products.same), len(products.diff)) == expected
 
 
 def test_what_was_published_is_of_these_data_alone() -> None:

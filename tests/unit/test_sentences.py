@@ -426,8 +426,8 @@ def layer_views() -> Iterator[tuple[str, str]]:
             np.arange(1),
             ("bank",),
             np.array([[0.01, 0.1, last]]),
-            np.array([[9, first, 1 + (last < 0.5)]]),
-            (((("a",), ("##s",), ("other" if last < 0.5 else "bank",))),),
+            np.array([[9, first, 1 if last > 0.5 else 9]]),  # NaN is last
+            (((("a",), ("##s",), ("bank" if last > 0.5 else "other",))),),
             np.full((1, 3, 1), max(last, 0.3)),
             has_head,
         )
@@ -501,6 +501,8 @@ def trainings() -> Iterator[tuple[str, str]]:
     yield "whole model is better", training.describe_untrained(known)
     close = replace(crops, untrained=0.64)
     yield "whole model is not better", training.describe_untrained([close])
+    between = replace(crops, untrained=0.66), dropout
+    yield "whole model is better than one of two", training.describe_untrained(between)
     unmeasured = replace(close, snapshots=())
     yield "whole model alone", training.describe_untrained([unmeasured])
     yield "two kinds", lessons(*known)

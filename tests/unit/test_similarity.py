@@ -12,6 +12,7 @@ from sklearn.metrics.pairwise import cosine_similarity
 from neuralviz.errors import NeuralvizError
 from neuralviz.evaluation.similarity import (
     disagreements,
+    most_similar,
     order_by_cluster,
     pair_indices,
     rank_correlations,
@@ -63,6 +64,11 @@ def test_texts_with_zeros_and_without_a_vector_yet() -> None:
     np.testing.assert_allclose(found.products[0, [0, 2, 3]], [1, 0.5**0.5, 0], atol=1e-7)
     np.testing.assert_array_equal(found.products[3, [0, 2, 3]], [0, 0, 0])
     np.testing.assert_array_equal(found.ranks[0], [NAN, NAN, 1, 2])
+
+
+def test_the_most_similar_pairs_are_equal_as_they_are_written() -> None:
+    found = at_angles(0, 11.19, 21.45)  # 0.981, 0.931, 0.984: 0.98, 0.93, 0.98
+    np.testing.assert_array_equal(most_similar(found), [[0, 1], [1, 2]])
 
 
 def test_disagreements_come_in_their_order() -> None:

@@ -162,6 +162,18 @@ def test_labels_name_what_sets_a_method_apart(
     assert len(set(found)) == len(set(short_labels(found))) == len(methods)
 
 
+def test_what_is_hardly_read_is_judged_by_the_models_that_are_loaded_in_any_order() -> None:
+    for method, judges in (
+        ("mean@org/x+sentence-transformer@org/x", ["org/x"]),
+        ("sentence-transformer@org/x+mean@org/x", ["org/x"]),
+        ("sentence-transformer@org/x+mean@org/y", ["org/y"]),
+        ("sentence-transformer@org/x", []),
+        ("sentence-transformer+mean+neural", ["bundled"]),  # of one vocabulary
+        ("mean@org/x+neural", ["org/x", "bundled"]),
+    ):
+        assert embedder_spec(method).judges == judges
+
+
 def test_of_a_concatenation_of_one_method_each_part_is_named() -> None:
     spec = embedder_spec("mean@x/m+mean@y/m+cls")
     assert list(part_names(spec)) == ["mean (x/m)", "mean (y/m)", "cls"]
