@@ -440,7 +440,7 @@ def _show_guesses(data: tuple[str, str], read: ReadText | None, _live: bool) -> 
         for moment, lens in moments.items():
             title = f"Guesses {moment} training on the text" if lens.has_head else "Nearest tokens"
             map_key = f"{LENS_KEY}-{moment}"
-            with hide_on_stage(map_key), allow_swiping(f"{map_key}-wide", 140 + 56 * n_tokens):
+            with hide_on_stage(map_key), allow_swiping(f"{map_key}-wide", 80 + 55 * n_tokens):
                 show_figure(
                     plots.lens_figure(lens, title + part, position),
                     f"lens-{moment}",
