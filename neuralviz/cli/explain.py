@@ -64,8 +64,9 @@ def explain_texts(
             with stop_on_interrupt() as should_stop, status(f"{label} …"):
                 embedder = make_embedder(spec)
                 explanation = explain(embedder, a, b, centre=centre, should_stop=should_stop)
-                places = {n for m in spec.judges for n in find_hardly_read(m, [a, b], should_stop)}
-                notes = list_unread(describe_unread(embedder, [a, b]), sorted(places), spec)
+                unread, unknown = describe_unread(embedder, [a, b])
+                read = [(m, find_hardly_read(m, [a, b], should_stop)) for m in spec.judges]
+                notes = list_unread(unread, [("", unknown), *read])
                 notes += [describe_unknown(find_unknown_words(embedder, explanation))]
         except (KeyboardInterrupt, Stopped) as error:
             raise stop("Stopped.") from error

@@ -161,7 +161,7 @@ def _avoid_machines(machines: set[str]) -> dict[str, Any]:
 def _describe_unread(store: CorpusStore, corpus: Corpus, embedder: Embedder) -> str:
     rows = np.arange(min(corpus.n_texts, MOST_TEXTS))
     try:
-        return describe_unread(embedder, store.texts(corpus, rows), corpus.n_texts)
+        return describe_unread(embedder, store.texts(corpus, rows), corpus.n_texts)[0]
     except ModelError:  # a text that the tokenizer cannot read is left out, and named then
         return ""
 

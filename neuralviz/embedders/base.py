@@ -290,7 +290,7 @@ class Embedder(ABC):
         check_texts(texts)
         if long := [len(text) for text in texts if len(text) > LONG_TEXT]:
             warnings.warn(LongTextWarning(len(long), len(texts), max(long)), stacklevel=3)
-        if unread := describe_unread(self, texts):
+        if unread := describe_unread(self, texts)[0]:
             warnings.warn(UnreadTextWarning(unread), stacklevel=3)
         out = np.zeros((len(texts), embedder.dim), dtype=np.float32)
         normalize = normalize_embeddings and truncate_dim is None
@@ -615,8 +615,10 @@ def iterate_texts(sentences: Iterable[Any]) -> Iterator[Any]:
 # --- texts that a tokenizer does not know ---------------------------------------------------------
 
 
-def describe_unread(embedder: Embedder, texts: Sequence[str], n_texts: int = 0) -> str:
-    """A message on texts that the embedder's tokenizers lose; empty if there are none.
+def describe_unread(
+    embedder: Embedder, texts: Sequence[str], n_texts: int = 0
+) -> tuple[str, set[int]]:
+    """A message on texts that the embedder's tokenizers lose, if any, and the unknown ones' places.
 
     It names texts at least half of whose words are unknown, stray symbols aside, and different
     texts with equal tokens. Only the first 1,000 of ``n_texts`` texts are checked.
@@ -624,7 +626,7 @@ def describe_unread(embedder: Embedder, texts: Sequence[str], n_texts: int = 0) 
     n_texts = n_texts or len(texts)
     checked = dict(enumerate(islice(texts, MOST_TEXTS)))
     beginnings = [text[:MOST_CHARACTERS] for text in checked.values()]
-    sentences: dict[str, None] = {}
+    sentences, places = dict[str, None](), set[int]()
     for part in embedder.parts:
         tokens = part.token_ids(beginnings)
         unknown = [
@@ -632,6 +634,7 @@ def describe_unread(embedder: Embedder, texts: Sequence[str], n_texts: int = 0) 
             for place, (text, ids) in enumerate(zip(beginnings, tokens, strict=False))
             if _is_mostly_unknown(text, ids)
         ]
+        places.update(unknown)
         if unknown:
             sentences[
                 f"At least half of the words of {name_texts(unknown)} are unknown to the model, "
@@ -648,7 +651,7 @@ def describe_unread(embedder: Embedder, texts: Sequence[str], n_texts: int = 0) 
             ] = None
     if sentences and n_texts > MOST_TEXTS:
         sentences[f"(Only the first {MOST_TEXTS:,} of {n_texts:,} texts were looked at.)"] = None
-    return " ".join(sentences)
+    return " ".join(sentences), places
 
 
 def _is_mostly_unknown(text: str, ids: Sequence[int | None]) -> bool:

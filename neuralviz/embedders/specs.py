@@ -261,11 +261,8 @@ class EmbedderSpec:
     @property
     def judges(self) -> list[str]:
         """Ids of the models that say which texts it hardly reads, as far as they are loaded."""
-        loaded = [
-            part.model_id
-            for part in self.singles
-            if part.model_id in JUDGES or METHODS[part.method].kind != "sentence-transformer"
-        ]
+        kinds = [(part.model_id, METHODS[part.method].kind) for part in self.singles]
+        loaded = [m for m, kind in kinds if m in JUDGES or kind != "sentence-transformer"]
         return list(dict.fromkeys(JUDGES.get(model_id, model_id) for model_id in loaded))
 
     @property

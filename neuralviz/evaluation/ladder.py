@@ -143,7 +143,7 @@ def train_ladder(
         scale,
         len(split.train),
         len(split.dev),
-        (*split.notes, *filter(None, [describe_unread(embedder, texts)])),
+        (*split.notes, *filter(None, describe_unread(embedder, texts)[:1])),
         model.fingerprint,
     )
     if settings.pooling == "mean":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,7 +25,6 @@ from neuralviz.words import (
 )
 
 if TYPE_CHECKING:
-    from neuralviz.embedders import EmbedderSpec
     from neuralviz.evaluation.similarity import Similarity
     from neuralviz.micro_tuning.events import MaskedPredictions, RunRecord
     from neuralviz.micro_tuning.settings import MaskedInputs, TuningSettings
@@ -119,11 +118,16 @@ def warn_of_unread(texts: str, model_id: str) -> str:
     return f"The model{language} hardly reads {texts}: choose a model that knows {whose} words."
 
 
-def list_unread(unread: str, hardly_read: Sequence[int], spec: EmbedderSpec) -> list[str]:
-    """What `describe_unread` says, and a warning of other texts that a method hardly reads."""
-    sentences = [unread] if unread else []
-    if hardly_read and f"{name_texts(hardly_read)} are unknown" not in unread:
-        sentences.append(warn_of_unread(name_texts(hardly_read), spec.judges[0]))
+def list_unread(unread: str, hardly_read: Iterable[tuple[str, Collection[int]]]) -> list[str]:
+    """What `describe_unread` says, and a warning by model of other texts that it hardly reads.
+
+    ``hardly_read`` has places by a model's id, and first those in ``unread``, by an empty one.
+    """
+    sentences, named = [unread] if unread else [], set[int]()
+    for model_id, places in hardly_read:
+        if (texts := sorted({*places} - named)) and model_id:
+            sentences.append(warn_of_unread(name_texts(texts), model_id))
+        named.update(texts)
     return sentences
 
 

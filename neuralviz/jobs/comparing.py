@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from neuralviz.embedders import Embedder
+from neuralviz.embedders.base import describe_unread
 from neuralviz.embedders.specs import EmbedderSpec, list_models, make_embedder, method_labels
 from neuralviz.errors import ModelError, NeuralvizError, ShouldStop, check_stop, describe_unexpected
 from neuralviz.evaluation.explanation import (
@@ -44,7 +45,7 @@ class Step:
     vectors: np.ndarray | None = None
     loss_rose: np.ndarray | None = None
     unread: str = ""
-    hardly_read: tuple[int, ...] = ()
+    hardly_read: tuple[tuple[str, tuple[int, ...]], ...] = ()
     error: str = ""
 
 
@@ -57,7 +58,7 @@ class MethodEmbeddings:
     loss_rose: np.ndarray  # [text] true where micro-tuning diverged
     vectors: np.ndarray | None = None  # [text, dim], NaN where missing; None before the first
     unread: str = ""  # as of `describe_unread`
-    hardly_read: tuple[int, ...] = ()  # texts, as of `find_hardly_read`
+    hardly_read: tuple[tuple[str, tuple[int, ...]], ...] = ()  # as of `list_unread`
     error: str = ""  # why the method failed; empty if it did not
 
     @cached_property
@@ -100,7 +101,7 @@ Comparison = tuple[MethodEmbeddings, ...]  # a result per method, in their order
 class Compare(KeptTask[Step, Comparison]):
     """Embed the same texts by several methods, a batch at a time."""
 
-    format = RecordFormat("a comparison", version=6, classes=(MethodEmbeddings,))
+    format = RecordFormat("a comparison", version=7, classes=(MethodEmbeddings,))
 
     specs: tuple[EmbedderSpec, ...]
     texts: tuple[str, ...]  # at least one
@@ -134,11 +135,11 @@ class Compare(KeptTask[Step, Comparison]):
             except (RuntimeError, MemoryError) as error:  # torch's, mostly for lack of memory
                 yield Step(method, error=describe_unexpected(error))
             check_stop(should_stop)
-        read = partial(find_hardly_read, texts=self.texts, should_stop=should_stop)
         for method, spec in enumerate(self.specs):
             with suppress(NeuralvizError, RuntimeError, MemoryError):  # said by then
-                places = {place for model_id in spec.judges for place in read(model_id)}
-                yield Step(method, hardly_read=tuple(sorted(places)))
+                _, unknown = describe_unread(make_embedder(spec), self.texts)
+                read = [(m, find_hardly_read(m, self.texts, should_stop)) for m in spec.judges]
+                yield Step(method, hardly_read=(("", tuple(unknown)), *read))
 
     def fold(self, result: Comparison, events: Sequence[Step]) -> Comparison:
         method_steps = [[step for step in events if step.method == m] for m in range(len(result))]

@@ -290,7 +290,7 @@ def embed(
     kept = store.register(embedder)
     missing = ~store.has_vectors(kept, different.keys)
     done = n_found = n_rose = 0
-    unread = describe_unread(embedder, texts)
+    unread = describe_unread(embedder, texts)[0]
 
     def make_event(
         indices: np.ndarray, vectors: np.ndarray | None, loss: np.ndarray

@@ -322,7 +322,8 @@ class Panel:
     def hardly_read(self) -> list[int]:
         """The texts that the model of one of these two methods hardly reads."""
         compared = [self.comparison[self.find_place(s)] for s in self.least_alike or ()]
-        return sorted({text for part in compared for text in part.hardly_read})
+        read = [places for part in compared for _, places in part.hardly_read]
+        return sorted({text for places in read for text in places})
 
     @cached_property
     def furthest_apart(self) -> tuple[int, int] | None:
@@ -450,7 +451,7 @@ def _show_heatmaps(panel: Panel, live: bool, notes: Mapping[Similarity, str]) ->
 def _show_warnings(panel: Panel) -> None:
     """What is wrong with the methods' embeddings, each thing once."""
     methods: dict[str, list[str]] = {}
-    for spec, part in zip(panel.run.task.specs, panel.comparison, strict=True):
+    for part in panel.comparison:
         zeros = part.similarity.zeros if part.similarity is not None else np.zeros(0)
         for texts, problem in (
             (zeros, "all embedding values, and therefore all cosine similarities, are 0 for {}."),
@@ -462,7 +463,7 @@ def _show_warnings(panel: Panel) -> None:
             if texts.any():
                 names = name_texts(np.flatnonzero(texts).tolist())
                 methods.setdefault(problem.format(names), []).append(part.method)
-        for problem in list_unread(part.unread, part.hardly_read, spec):
+        for problem in list_unread(part.unread, part.hardly_read):
             methods.setdefault(problem, []).append(part.method)
     for problem, said_of in methods.items():
         st.warning(plain(f"{joined(said_of)}: {problem}"))
@@ -651,8 +652,9 @@ def _show_why(panel: Panel, _write_headline: Write) -> None:
         st.caption("No method has embedded both texts.")
         return
     texts = {f"text {text + 1}": panel.texts[text] for text in pair}
-    reads = [(panel.comparison[place].hardly_read, spec) for place, (_, spec, _) in methods.items()]
-    unread = [s for texts, spec in reads for s in list_unread("", sorted({*pair} & {*texts}), spec)]
+    reads = [panel.comparison[place].hardly_read for place in methods]
+    of_pair = [[(m, {*pair} & {*places}) for m, places in read] for read in reads]
+    unread = [sentence for read in of_pair for sentence in list_unread("", read)]
 
     def show_terms(has_words: bool) -> None:
         terms = "".join(f"{sentence} " for sentence in [*dict.fromkeys(unread), COSINE_IN_SHORT])

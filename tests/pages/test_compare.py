@@ -15,6 +15,7 @@ from streamlit.testing.v1 import AppTest
 from neuralviz.arrays import unit_vectors
 from neuralviz.embedders import embedder_spec
 from neuralviz.evaluation.similarity import MOST_PERMUTED, rank_correlations
+from neuralviz.headlines.micro_tuning import list_unread
 from neuralviz.headlines.similar_texts import describe_agreement, describe_similar_texts
 from neuralviz.reading.source import Source
 from neuralviz.ui.compare import MAX_TEXTS, PAIR, Panel, load_examples
@@ -314,7 +315,25 @@ def test_a_text_of_which_no_word_is_known_gets_one_warning_and_symbols_none() ->
     (warning,) = page.warning
     assert "At least half of the words of text 2 are unknown" in warning.value
     assert "hardly reads" not in warning.value
-    assert [part.hardly_read for part in last_run(page).result] == [(1,), (1,)]
+    by_model = (("", (1,)), ("bundled", (1,)))
+    assert [part.hardly_read for part in last_run(page).result] == [by_model] * 2
+
+
+def test_a_text_is_in_one_warning_which_says_what_the_model_that_judged_it_reads() -> None:
+    unread = "At least half of the words of text 1 are unknown to the model."
+    read = [("", (0,)), ("org/german-bert", (2,)), ("bundled", (0, 1, 2))]
+    assert list_unread(unread, read) == [
+        unread,
+        "The model hardly reads text 3: choose a model that knows its words.",
+        "The model reads English and hardly reads text 2: choose a model that knows its words.",
+    ]
+    assert list_unread("", [("", ()), ("bundled", (0,))])[0].startswith("The model reads English")
+    texts = "🎉 😀\nDie Bank hat ihre Zinsen wieder erhöht.\nRates rose again."
+    page = finish(press(paste(texts, m1="mean", m2="none", m3="none")))
+    unknown, german = (warning.value for warning in page.warning)
+    assert "At least half of the words of text 1 are unknown" in unknown
+    (sentence,) = list_unread("", [("bundled", (1,))])
+    assert german == plain(f"mean: {sentence}")
 
 
 def test_a_pair_of_another_page_opens_with_the_settings_of_its_number(

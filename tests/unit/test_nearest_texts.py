@@ -140,7 +140,7 @@ def test_texts_that_only_a_third_method_hardly_reads_may_be_those_that_differ_mo
     (third,) = {0, 1, 2} - {*places}
     for place, expected in ((third, []), (places[1], [2, 4])):
         changed = tuple(
-            replace(part, hardly_read=(2, 4)) if i == place else part
+            replace(part, hardly_read=(("bundled", (2, 4)),)) if i == place else part
             for i, part in enumerate(parts)
         )
         assert replace(panel, comparison=changed).hardly_read == expected

@@ -18,6 +18,7 @@ from neuralviz.embedders.base import describe_unread
 from neuralviz.errors import ModelError, UnreadTextWarning
 from neuralviz.models import LanguageModel, TokenizedText, load_model, load_text_model, tokenize
 from neuralviz.models.tokens import _cut_chunks
+from neuralviz.words import name_texts
 
 FAMILIES = ("bert", "roberta", "modernbert")  # word pieces, bytes trimmed, bytes with blanks
 
@@ -206,10 +207,12 @@ EQUAL = "The model reads the same tokens in"
 )
 @pytest.mark.parametrize("method", ["mean", "neural", "sentence-transformer", "neural+mean"])
 def test_texts_that_are_lost(method: str, texts: list[str], sentences: list[str]) -> None:
-    said = describe_unread(embedder_of(method), texts)
+    said, unknown = describe_unread(embedder_of(method), texts)
     assert bool(said) == bool(sentences)
     assert all(re.search(sentence, said) for sentence in sentences)
     assert said.count("The model reads") == ("equal" in said)
+    assert not unknown or f"{name_texts(sorted(unknown))} {UNKNOWN}" in said
+    assert bool(unknown) == (UNKNOWN in said)
 
 
 @pytest.mark.parametrize("method", ["mean", "sentence-transformer"])
@@ -230,14 +233,16 @@ def test_a_sentence_encoder_cuts_texts(n: int, first: str) -> None:
     """all-MiniLM-L6-v2 reads 256 tokens; *mean* reads a text to its end."""
     long = "the river rose " * n
     texts = [f"{first}{long} fire", f"{first and '🎉 '}{long} snow"]
-    assert f"{EQUAL} texts 1 and 2" in describe_unread(embedder_of("sentence-transformer"), texts)
-    assert not describe_unread(embedder_of("mean"), texts)
+    assert (
+        f"{EQUAL} texts 1 and 2" in describe_unread(embedder_of("sentence-transformer"), texts)[0]
+    )
+    assert not describe_unread(embedder_of("mean"), texts)[0]
 
 
 def test_only_so_many_texts_are_looked_at() -> None:
     texts = ["😀", *["a"] * 1000]
-    assert "(Only the first 1,000 of 1,001 texts" in describe_unread(embedder_of("mean"), texts)
-    assert not describe_unread(embedder_of("mean"), texts[::-1])
+    assert "(Only the first 1,000 of 1,001 texts" in describe_unread(embedder_of("mean"), texts)[0]
+    assert not describe_unread(embedder_of("mean"), texts[::-1])[0]
 
 
 def test_a_tokenizer_without_a_token_for_unknown_words(folder: Path) -> None:
