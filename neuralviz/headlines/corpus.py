@@ -271,4 +271,4 @@ def describe_answer(blanks: Sequence[FilledBlank], action: str) -> str:
     if any(guess.after >= SURE for guess in best):
         return describe_blanks(blanks, action)
     highest = percent(max(guess.after for guess in best))
-    return f"After {action}, the model has no clear guess: its best has {highest}."
+    return f"After {action}, the model has no clear guess: its best one has {highest}."

@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from neuralviz.errors import ShouldStop, check_stop
-from neuralviz.jobs.task import LatestTask
+from neuralviz.jobs.task import LatestTask, Progress
 from neuralviz.models import LanguageModel, tokenize
 from neuralviz.models.shared import ModelRef, shared_lens_model, shared_text_model
 
@@ -65,6 +65,11 @@ class ReadLayers(LatestTask[ReadText]):
             values = tuple(delta[0] for delta in deltas)
             delta = TextDelta(model.id, self.settings.layers, values)
             yield replace(read_text, after=read(delta=delta))
+
+    def progress(self, result: ReadText | None) -> Progress:
+        if result is None:
+            return Progress()
+        return Progress(1, 2, "Training the model on the text …", is_last=False)
 
 
 @dataclass(frozen=True, eq=False)

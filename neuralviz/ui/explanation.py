@@ -167,7 +167,7 @@ def _show_words(
         * has_rest
     )
     rows = [
-        {"method": method, sides[0]: a, sides[1]: b, "adds": value}
+        {"method": method, "adds": value, sides[0]: a, sides[1]: b}
         for method, pairs in named.items()
         for a, b, value in pairs.strongest(LISTED)
     ]

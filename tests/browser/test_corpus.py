@@ -226,7 +226,7 @@ def test_a_text_is_read_and_a_sentence_is_placed(page: Page, address: str) -> No
     page.locator("h1").click()
     page.keyboard.press("s")
     slide = page.locator(".st-key-slide-maps")
-    expect(slide.get_by_text("Lines lead from the sentence to its nearest texts.")).to_be_visible()
+    expect(slide.get_by_text("Lines lead from the sentence (star) to its nearest texts (rings).")).to_be_visible()
     expect(slide).to_have_css("position", "fixed")
 
 

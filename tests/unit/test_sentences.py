@@ -816,5 +816,5 @@ def test_an_answer_that_is_hardly_likelier_than_others_is_no_finding() -> None:
     clear = corpus.describe_answer([fill(0.4)], "adding it")
     assert "best guess for the blank was “it” (2.0%); after adding it it is “tea” (40%)." in clear
     unclear = corpus.describe_answer([fill(0.03), fill(0.02)], "adding it")
-    assert unclear == ("After adding it, the model has no clear guess: its best has 3%.")
+    assert unclear == ("After adding it, the model has no clear guess: its best one has 3%.")
     assert "guess for blank 2 was" in corpus.describe_answer([fill(0.03), fill(0.4)], "adding it")
