@@ -226,7 +226,8 @@ def test_a_text_is_read_and_a_sentence_is_placed(page: Page, address: str) -> No
     page.locator("h1").click()
     page.keyboard.press("s")
     slide = page.locator(".st-key-slide-maps")
-    expect(slide.get_by_text("Lines lead from the sentence (star) to its nearest texts (rings).")).to_be_visible()
+    lines = slide.get_by_text("Lines lead from the sentence (star) to its nearest texts (rings).")
+    expect(lines).to_be_visible()
     expect(slide).to_have_css("position", "fixed")
 
 
