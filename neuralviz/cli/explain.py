@@ -21,7 +21,7 @@ from neuralviz.cli.console import (
 )
 from neuralviz.cli.corpus import find_embedder, open_corpus
 from neuralviz.embedders import FOR_CORPORA, embedder_specs, make_embedder, split_options
-from neuralviz.embedders.base import describe_unread
+from neuralviz.embedders.base import find_unread
 from neuralviz.embedders.specs import labels_by_spec
 from neuralviz.errors import Stopped
 from neuralviz.evaluation.explanation import Explanation, explain, find_unknown_words
@@ -64,7 +64,7 @@ def explain_texts(
             with stop_on_interrupt() as should_stop, status(f"{label} …"):
                 embedder = make_embedder(spec)
                 explanation = explain(embedder, a, b, centre=centre, should_stop=should_stop)
-                unread, unknown = describe_unread(embedder, [a, b])
+                unread, unknown = find_unread(embedder, [a, b])
                 read = [(m, find_hardly_read(m, [a, b], should_stop)) for m in spec.judges]
                 notes = list_unread(unread, [("", unknown), *read])
                 notes += [describe_unknown(find_unknown_words(embedder, explanation))]

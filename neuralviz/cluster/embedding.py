@@ -24,7 +24,7 @@ from ray.exceptions import ObjectLostError, OutOfMemoryError, RayActorError
 
 from neuralviz.cluster import RESUMES
 from neuralviz.cluster.connecting import Cluster, open_store, receive, this_machine
-from neuralviz.embedders.base import MOST_TEXTS, Embedder, describe_unread, has_risen
+from neuralviz.embedders.base import MOST_TEXTS, Embedder, find_unread, has_risen
 from neuralviz.embedders.specs import make_embedder
 from neuralviz.errors import (
     ModelError,
@@ -161,7 +161,7 @@ def _avoid_machines(machines: set[str]) -> dict[str, Any]:
 def _describe_unread(store: CorpusStore, corpus: Corpus, embedder: Embedder) -> str:
     rows = np.arange(min(corpus.n_texts, MOST_TEXTS))
     try:
-        return describe_unread(embedder, store.texts(corpus, rows), corpus.n_texts)[0]
+        return find_unread(embedder, store.texts(corpus, rows), corpus.n_texts).message
     except ModelError:  # a text that the tokenizer cannot read is left out, and named then
         return ""
 

@@ -18,7 +18,7 @@ from importlib import import_module
 from itertools import islice
 from numbers import Integral
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 from tqdm.auto import tqdm
@@ -290,7 +290,7 @@ class Embedder(ABC):
         check_texts(texts)
         if long := [len(text) for text in texts if len(text) > LONG_TEXT]:
             warnings.warn(LongTextWarning(len(long), len(texts), max(long)), stacklevel=3)
-        if unread := describe_unread(self, texts)[0]:
+        if unread := find_unread(self, texts).message:
             warnings.warn(UnreadTextWarning(unread), stacklevel=3)
         out = np.zeros((len(texts), embedder.dim), dtype=np.float32)
         normalize = normalize_embeddings and truncate_dim is None
@@ -615,13 +615,18 @@ def iterate_texts(sentences: Iterable[Any]) -> Iterator[Any]:
 # --- texts that a tokenizer does not know ---------------------------------------------------------
 
 
-def describe_unread(
-    embedder: Embedder, texts: Sequence[str], n_texts: int = 0
-) -> tuple[str, set[int]]:
-    """A message on texts that the embedder's tokenizers lose, if any, and the unknown ones' places.
+class Unread(NamedTuple):
+    """Texts that tokenizers lose."""
 
-    It names texts at least half of whose words are unknown, stray symbols aside, and different
-    texts with equal tokens. Only the first 1,000 of ``n_texts`` texts are checked.
+    message: str  # empty if there are none
+    unknown: set[int]  # places of those of whose words at least half are unknown
+
+
+def find_unread(embedder: Embedder, texts: Sequence[str], n_texts: int = 0) -> Unread:
+    """The texts that the embedder's tokenizers lose.
+
+    The message names texts at least half of whose words are unknown, stray symbols aside, and
+    different texts with equal tokens. Only the first 1,000 of ``n_texts`` texts are checked.
     """
     n_texts = n_texts or len(texts)
     checked = dict(enumerate(islice(texts, MOST_TEXTS)))
@@ -651,7 +656,7 @@ def describe_unread(
             ] = None
     if sentences and n_texts > MOST_TEXTS:
         sentences[f"(Only the first {MOST_TEXTS:,} of {n_texts:,} texts were looked at.)"] = None
-    return " ".join(sentences), places
+    return Unread(" ".join(sentences), places)
 
 
 def _is_mostly_unknown(text: str, ids: Sequence[int | None]) -> bool:

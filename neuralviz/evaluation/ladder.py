@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from sklearn.linear_model import LinearRegression
 
-from neuralviz.embedders.base import Embedder, describe_unread
+from neuralviz.embedders.base import Embedder, find_unread
 from neuralviz.embedders.pooled import LayerwiseEmbedder, PooledEmbedder
 from neuralviz.embedders.specs import embedder_spec, make_embedder
 from neuralviz.errors import ModelError, ShouldStop, never
@@ -143,7 +143,7 @@ def train_ladder(
         scale,
         len(split.train),
         len(split.dev),
-        (*split.notes, *filter(None, describe_unread(embedder, texts)[:1])),
+        (*split.notes, *filter(None, [find_unread(embedder, texts).message])),
         model.fingerprint,
     )
     if settings.pooling == "mean":

@@ -89,7 +89,8 @@ def explain_lens(before: Lens, after: Lens | None, position: int) -> str:
     if not before.has_head:
         sentence = (
             "Each token (a word, a piece of one, or a sign) has a list of numbers in the embedding "
-            "table. Cosine similarity: 1: alike, 0: unrelated. The model changes the list in"
+            "table. Cosine similarity: 1: alike, 0 or less: unrelated. The model changes the list "
+            "in"
         )
     sentence += " steps (layers; layer 0: before the first)."
     sentence += " An early guess may be better than the last." * before.has_head

@@ -119,7 +119,7 @@ def warn_of_unread(texts: str, model_id: str) -> str:
 
 
 def list_unread(unread: str, hardly_read: Iterable[tuple[str, Collection[int]]]) -> list[str]:
-    """What `describe_unread` says, and a warning by model of other texts that it hardly reads.
+    """What `find_unread` says, and a warning by model of other texts that it hardly reads.
 
     ``hardly_read`` has places by a model's id, and first those in ``unread``, by an empty one.
     """

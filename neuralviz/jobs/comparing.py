@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from neuralviz.embedders import Embedder
-from neuralviz.embedders.base import describe_unread
+from neuralviz.embedders.base import find_unread
 from neuralviz.embedders.specs import EmbedderSpec, list_models, make_embedder, method_labels
 from neuralviz.errors import ModelError, NeuralvizError, ShouldStop, check_stop, describe_unexpected
 from neuralviz.evaluation.explanation import (
@@ -57,7 +57,7 @@ class MethodEmbeddings:
     texts: tuple[str, ...]
     loss_rose: np.ndarray  # [text] true where micro-tuning diverged
     vectors: np.ndarray | None = None  # [text, dim], NaN where missing; None before the first
-    unread: str = ""  # as of `describe_unread`
+    unread: str = ""  # as of `find_unread`
     hardly_read: tuple[tuple[str, tuple[int, ...]], ...] = ()  # as of `list_unread`
     error: str = ""  # why the method failed; empty if it did not
 
@@ -137,7 +137,7 @@ class Compare(KeptTask[Step, Comparison]):
             check_stop(should_stop)
         for method, spec in enumerate(self.specs):
             with suppress(NeuralvizError, RuntimeError, MemoryError):  # said by then
-                _, unknown = describe_unread(make_embedder(spec), self.texts)
+                unknown = find_unread(make_embedder(spec), self.texts).unknown
                 read = [(m, find_hardly_read(m, self.texts, should_stop)) for m in spec.judges]
                 yield Step(method, hardly_read=(("", tuple(unknown)), *read))
 

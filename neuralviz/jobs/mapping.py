@@ -69,7 +69,7 @@ class MapEvent:
 class MapsState:
     place: int = 0  # number of the current map
     event: EmbeddingEvent | ProjectionEvent | None = None  # the latest
-    unread: str = ""  # as of `describe_unread`, by any of the methods
+    unread: str = ""  # as of `find_unread`, by any of the methods
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralviz.embedders.base import Embedder, check_count, describe_unread, has_risen
+from neuralviz.embedders.base import Embedder, check_count, find_unread, has_risen
 from neuralviz.embedders.specs import EmbedderSpec, make_embedder
 from neuralviz.errors import ShouldStop, TextError, UnreadableTextError, check_stop, never
 from neuralviz.models.tokens import check_texts
@@ -245,7 +245,7 @@ class EmbeddingEvent(ShortRepr):
     total: int  # different texts
     found: int  # of ``done``, already stored before
     n_rose: int  # of ``done``, loss rose or became non-finite
-    unread: str = ""  # message of `describe_unread`
+    unread: str = ""  # message of `find_unread`
 
     @property
     def loss_rose(self) -> np.ndarray:
@@ -290,7 +290,7 @@ def embed(
     kept = store.register(embedder)
     missing = ~store.has_vectors(kept, different.keys)
     done = n_found = n_rose = 0
-    unread = describe_unread(embedder, texts)[0]
+    unread = find_unread(embedder, texts).message
 
     def make_event(
         indices: np.ndarray, vectors: np.ndarray | None, loss: np.ndarray

@@ -49,7 +49,7 @@ from neuralviz.plots.report import About, frame_html
 from neuralviz.plots.theme import shorten, shorten_text
 from neuralviz.reading.source import Source
 from neuralviz.reading.texts import ReadTexts, read_texts
-from neuralviz.ui.address import remember_number
+from neuralviz.ui.address import accept_former, remember_number
 from neuralviz.ui.choices import Write, choose_method, needs_asking, show_views
 from neuralviz.ui.downloads import Entry, offer, offer_table
 from neuralviz.ui.explanation import show_explanation
@@ -123,6 +123,7 @@ def load_examples() -> dict[str, ReadTexts]:
 
 
 def show() -> None:
+    accept_former({"order-of-many": ORDER})
     inputs, choices = wide_columns(2, "compare-given")
     with inputs:
         read = ask_texts("compare", load_examples(), max_texts=MAX_TEXTS, height=109)
@@ -141,6 +142,7 @@ def show() -> None:
     is_long = len(run.task.texts if run else read.texts) > MAX_NAMES
     orders = [*by_label, AS_GIVEN, CLUSTERED] if is_long else [AS_GIVEN, CLUSTERED, *by_label]
     if st.session_state.get(IS_LONG, is_long) != is_long and ORDER not in st.query_params:
+        # what nobody has chosen changes with the number of texts, which the widget cannot see
         st.session_state[ORDER] = orders[0]
     st.session_state[IS_LONG] = is_long
     with row, show_on_stage("order", width="content"):

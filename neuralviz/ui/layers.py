@@ -244,7 +244,7 @@ def _show_words(result: FollowedText | None, live: bool) -> None:
         if words:
             with show_only_on_stage("importance"):
                 st.markdown(headlines.TEXT_IN_SHORT)
-                st.markdown(plain(f"Text: {shorten(states.text.text, STAGE_LENGTH)}"))
+                st.markdown(plain(f"Text: {shorten(states.text.text, LONGEST_ON_STAGE)}"))
             n_named = headlines.count_named(words)
             figure, table = plots.word_shares_figure(words, n_named, punctuation)
             show_figure(figure, "shares-of-words", pd.DataFrame(table), provenance, height=330)
@@ -365,7 +365,7 @@ def _show_layer_weights(states: TokenStates, weights: TokenWeights, draw: Draw) 
 
 LENS_KEY = "layers-lens"
 LENS_RUNS = SessionRuns(LENS_KEY)
-STAGE_LENGTH = 400  # characters of a text
+LONGEST_ON_STAGE = 400  # characters of a text
 NO_TOKEN = -1  # chosen: the one that tells most is, before and after micro-tuning
 TOKEN = f"{LENS_KEY}-token"  # session state and address: the place of the chosen token
 AS_IT_IS, TRANSLATED = "As it is", "Translated"
@@ -465,9 +465,9 @@ def _show_guesses(data: tuple[str, str], read: ReadText | None, _live: bool) -> 
 
 def _hide(text: str, hidden: slice) -> str:
     """A text with a blank, or as much around it as fits on the stage."""
-    start = max(0, hidden.start - STAGE_LENGTH // 2)
+    start = max(0, hidden.start - LONGEST_ON_STAGE // 2)
     seen = f"{text[start : hidden.start]}{BLANK}{text[hidden.stop :]}"
-    return "… " * (start > 0) + shorten(seen, STAGE_LENGTH)
+    return "… " * (start > 0) + shorten(seen, LONGEST_ON_STAGE)
 
 
 def _choose_token(click: dict[str, Any]) -> None:

@@ -132,7 +132,7 @@ def test_the_blank_of_a_long_text_is_on_the_stage() -> None:
         shown = layers._hide(text, slice(start, start + 4))
         assert "___ came on." in shown
         assert shown.startswith(begins)
-        assert len(shown) <= layers.STAGE_LENGTH + 2
+        assert len(shown) <= layers.LONGEST_ON_STAGE + 2
 
 
 def test_a_link_to_a_token_of_the_lens_opens_it_before_and_after_tuning(

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neuralviz.embedders import Embedder, embedder_spec, make_embedder
-from neuralviz.embedders.base import describe_unread
+from neuralviz.embedders.base import find_unread
 from neuralviz.errors import ModelError, UnreadTextWarning
 from neuralviz.models import LanguageModel, TokenizedText, load_model, load_text_model, tokenize
 from neuralviz.models.tokens import _cut_chunks
@@ -207,7 +207,7 @@ EQUAL = "The model reads the same tokens in"
 )
 @pytest.mark.parametrize("method", ["mean", "neural", "sentence-transformer", "neural+mean"])
 def test_texts_that_are_lost(method: str, texts: list[str], sentences: list[str]) -> None:
-    said, unknown = describe_unread(embedder_of(method), texts)
+    said, unknown = find_unread(embedder_of(method), texts)
     assert bool(said) == bool(sentences)
     assert all(re.search(sentence, said) for sentence in sentences)
     assert said.count("The model reads") == ("equal" in said)
@@ -234,15 +234,15 @@ def test_a_sentence_encoder_cuts_texts(n: int, first: str) -> None:
     long = "the river rose " * n
     texts = [f"{first}{long} fire", f"{first and '🎉 '}{long} snow"]
     assert (
-        f"{EQUAL} texts 1 and 2" in describe_unread(embedder_of("sentence-transformer"), texts)[0]
+        f"{EQUAL} texts 1 and 2" in find_unread(embedder_of("sentence-transformer"), texts).message
     )
-    assert not describe_unread(embedder_of("mean"), texts)[0]
+    assert not find_unread(embedder_of("mean"), texts).message
 
 
 def test_only_so_many_texts_are_looked_at() -> None:
     texts = ["😀", *["a"] * 1000]
-    assert "(Only the first 1,000 of 1,001 texts" in describe_unread(embedder_of("mean"), texts)[0]
-    assert not describe_unread(embedder_of("mean"), texts[::-1])[0]
+    assert "(Only the first 1,000 of 1,001 texts" in find_unread(embedder_of("mean"), texts).message
+    assert not find_unread(embedder_of("mean"), texts[::-1]).message
 
 
 def test_a_tokenizer_without_a_token_for_unknown_words(folder: Path) -> None:
